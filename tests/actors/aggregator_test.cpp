@@ -1,4 +1,4 @@
-// Aggregators: the registry, the mean's own check, and rounds whose reducers need whole parts.
+// Aggregators: the registry, the verification of the mean, and rounds with an aggregator by part.
 #include "actors/averaging/aggregator.hpp"
 #include "actors/averaging/part_reduction.hpp"
 #include "actors/probes.hpp"
@@ -37,7 +37,8 @@ averaging_config with(const aggregator_definition& which) {
 lab_options group_of(std::uint32_t size, const aggregator_definition& which) {
   lab_options out;
   out.aggregator = which.name;
-  out.values_per_part = 5; // three chunks and more
+  // At least three chunks.
+  out.values_per_part = 5;
   for (std::uint32_t m = 0; m < size; ++m) out.members.push_back({m + 1});
   return out;
 }
@@ -56,8 +57,8 @@ TEST_CASE("aggregators are found by name, and the mean is the default") {
   CHECK(aggregators().find("mean") == &mean_aggregator());
 }
 
-TEST_CASE("the mean's check accepts the weighted mean to rounding, and says what another result "
-          "should be") {
+TEST_CASE("the mean's check accepts the weighted mean up to rounding, and otherwise says what the "
+          "result should be") {
   const std::vector<float> a{1, 2, 3}, b{5, 6, 7};
   std::vector<float> result{4, 5, 6};
   aggregate_claim claim;
@@ -76,8 +77,8 @@ TEST_CASE("the mean's check accepts the weighted mean to rounding, and says what
   CHECK(verify(claim));
 }
 
-TEST_CASE("the mean's check looks at a stretch of longer inputs, at every so many values and at "
-          "the last one") {
+TEST_CASE(
+    "the mean's check reads a stretch of longer inputs at the given stride and at its last value") {
   const std::vector<float> a{9, 1, 2, 3, 4, 5, 9};
   std::vector<float> result{1, 2, 3, 4, 5};
   aggregate_claim claim;
@@ -94,8 +95,8 @@ TEST_CASE("the mean's check looks at a stretch of longer inputs, at every so man
   CHECK(mean_aggregator().verify(claim));
 }
 
-TEST_CASE("by part, nothing comes back before the part is complete, and then all of it with one "
-          "list of senders") {
+TEST_CASE(
+    "by part, no chunk comes back before the part is complete, and all have one list of senders") {
   part_reduction part({20, 8}, {1, 1, 1}, false, with(test_median()), 0s);
   CHECK(part.open({true, true, true}, 0s) == chunk_set{true, true, true});
   for (std::uint32_t k = 0; k < 3; ++k)
@@ -116,14 +117,14 @@ TEST_CASE("by part, nothing comes back before the part is complete, and then all
   CHECK(part.add(0, 0, floats({1, 1}), 0s) == part_reduction::taken::wrong);
 }
 
-TEST_CASE("by part, a sender that is left out half-way is in no chunk, and one that was complete "
-          "is in all") {
+TEST_CASE(
+    "by part, a sender that is left out half-way is in no chunk, and a complete one is in all") {
   part_reduction part({16, 8}, {1, 1, 1, 1}, false, with(test_median()), 0s);
   part.open({true, true}, 0s);
   for (std::uint32_t m : {0u, 1u, 2u}) part.add(m, 0, floats({static_cast<float>(m), 7}), 0s);
   part.add(0, 1, floats({1, 1}), 0s);
-  part.leave_out(0); // it has delivered everything
-  part.leave_out(1); // it has not
+  part.leave_out(0); // this sender has delivered all chunks
+  part.leave_out(1); // this one has not
   CHECK(part.add(1, 1, floats({1, 1}), 0s) == part_reduction::taken::too_late);
   part.add(2, 1, floats({2, 2}), 0s);
   CHECK(!part.next());
@@ -135,7 +136,7 @@ TEST_CASE("by part, a sender that is left out half-way is in no chunk, and one t
   }
 }
 
-TEST_CASE("by part, a sender of a value that is not finite is in no chunk, and is named once") {
+TEST_CASE("by part, the sender of a value that is not finite is in no chunk and is reported once") {
   part_reduction part({16, 8}, {1, 1}, false, with(test_middle_norm()), 0s);
   part.open({true, true}, 0s);
   part.add(0, 0, floats({1, 1}), 0s);
@@ -151,8 +152,8 @@ TEST_CASE("by part, a sender of a value that is not finite is in no chunk, and i
   CHECK(values_of(second->values) == std::vector<float>{5, 5});
 }
 
-TEST_CASE("by part, chunks that are wanted later come from the same result, and no slice is asked "
-          "for again") {
+TEST_CASE(
+    "by part, chunks that are opened later come from the same result and need no more pieces") {
   part_reduction part({16, 8}, {1, 1}, false, with(test_middle_norm()), 0s);
   CHECK(part.open({false, true}, 0s) == chunk_set{true, true});
   for (std::uint32_t m = 0; m < 2; ++m)
@@ -170,7 +171,7 @@ TEST_CASE("by part, chunks that are wanted later come from the same result, and 
   CHECK(!part.next());
 }
 
-TEST_CASE("by part, sizes alone have senders, and a part that nobody sends has none") {
+TEST_CASE("by part, size-only parts have senders, and a part without senders has no values") {
   part_reduction size_only({16, 8}, {1, 1}, true, with(test_median()), 0s);
   size_only.open({true, true}, 0s);
   for (std::uint32_t m = 0; m < 2; ++m)
@@ -199,14 +200,14 @@ TEST_CASE("a round with an aggregator by part gives all members its result") {
   }
 }
 
-TEST_CASE("an aggregator by part: each member is killed at each state of the round, and all "
-          "results are its own of whole parts") {
+TEST_CASE("an aggregator by part makes whole parts when each member is killed at each state of the "
+          "round") {
   for (const bool lost : {false, true})
     for (std::uint32_t size : {3u, 4u})
       for (std::uint32_t who = 0; who < size; ++who) {
         std::string seen;
-        bool two_reducers =
-            false; // some chunks of a part have another list of senders than the rest
+        // Chunks of one part have different senders.
+        bool two_reducers = false;
         for (std::uint64_t at = 0;; ++at) {
           round_lab lab(group_of(size, test_middle_norm()));
           lab.start();
@@ -235,13 +236,14 @@ TEST_CASE("an aggregator by part: each member is killed at each state of the rou
         }
         CHECK(two_reducers);
         CHECK(seen.find('p') !=
-              std::string::npos); // its part was taken over, or its slices were missing
+              // The part was taken over, or pieces of it were missing.
+              std::string::npos);
         CHECK(seen.find('o') != std::string::npos);
       }
 }
 
-TEST_CASE("an aggregator by part: random kills, cuts and orders of arrival never give two results, "
-          "or a wrong one") {
+TEST_CASE(
+    "an aggregator by part gives one right result under random kills, cuts and orders of arrival") {
   std::uint64_t completed = 0;
   for (std::uint64_t seed = 0; seed < 400; ++seed) {
     auto random = stream(seed, "aggregator_faults");
@@ -269,8 +271,8 @@ TEST_CASE("an aggregator by part: random kills, cuts and orders of arrival never
   CHECK(completed > 200);
 }
 
-TEST_CASE("group actors with the median: an outlier does not move the result, also when another "
-          "member dies half-way") {
+TEST_CASE("with the median, an outlier does not move the result, even when another member dies "
+          "half-way") {
   for (const auto point : {std::string_view{}, probes::first_part_sent, probes::half_replied}) {
     group_fixture f;
     f.config.aggregator = &test_median();
@@ -286,7 +288,7 @@ TEST_CASE("group actors with the median: an outlier does not move the result, al
       CAPTURE(m);
       CHECK(result.succeeded());
       completed += result.succeeded() ? 1 : 0;
-      // Of 0, 1, 2, 10^6 and 4 the median is 2; of those without 1 the lower one is 2, too.
+      // The median of 0, 1, 2, 10^6 and 4 is 2. Without 1, the lower median is 2, too.
       for (const float x : result.values.floats()) CHECK(x == 2);
     }
     CHECK(completed >= 4);

@@ -1,5 +1,5 @@
-// One round as state machines: streaming, slow senders, lost reducers, and one result whatever
-// happens.
+// One round as state machines: streaming, slow senders, lost reducers, and a single result under
+// all faults.
 #include "actors/averaging/part_reduction.hpp"
 #include "actors/probes.hpp"
 #include "kernels/averaging_plan.hpp"
@@ -43,8 +43,7 @@ std::vector<float> bits(const round_lab& lab, std::uint32_t member) {
 
 // -- part_reduction -------------------------------------------------------------------------------
 
-TEST_CASE("a chunk is given back as soon as all senders' pieces of it are here, whatever else is "
-          "missing") {
+TEST_CASE("a chunk is returned as soon as all senders' pieces of it have arrived") {
   part_reduction part({16, 8}, {1, 3}, false, averaging_config{}, 0s);
   part.open({true, true}, 0s);
   CHECK(part.add(1, 1, floats({4, 8}), 0s) == part_reduction::taken::yes);
@@ -60,7 +59,7 @@ TEST_CASE("a chunk is given back as soon as all senders' pieces of it are here, 
   CHECK(part.waits_for(0));
 }
 
-TEST_CASE("who is left out half-way is in the chunks it delivered and in no other") {
+TEST_CASE("a sender that is left out half-way is in the chunks that it delivered and in no other") {
   part_reduction part({24, 8}, {1, 1, 1}, false, averaging_config{}, 0s);
   part.open({true, true, true}, 0s);
   part.add(0, 0, floats({3, 3}), 0s);
@@ -77,11 +76,11 @@ TEST_CASE("who is left out half-way is in the chunks it delivered and in no othe
   part.leave_out(1);
   auto last = part.next();
   REQUIRE(last);
-  CHECK(last->senders ==
-        std::vector<std::uint32_t>{0, 2}); // what had come of the first one stays in
+  // The pieces of the first member stay in.
+  CHECK(last->senders == std::vector<std::uint32_t>{0, 2});
 }
 
-TEST_CASE("the same senders give the same bits in whatever order they come") {
+TEST_CASE("the same senders give the same bits in any order of arrival") {
   std::set<std::vector<float>> results;
   std::vector<std::uint32_t> order{0, 1, 2, 3};
   do {
@@ -96,20 +95,20 @@ TEST_CASE("the same senders give the same bits in whatever order they come") {
   CHECK(results.size() == 1);
 }
 
-TEST_CASE(
-    "pieces that come twice, are not open, or are size-only where values are wanted are wrong") {
+TEST_CASE("pieces that are repeated, not open, or size-only among values are wrong") {
   part_reduction part({16, 8}, {1, 1, 0}, false, averaging_config{}, 0s);
   part.open({true, false}, 0s);
   CHECK(part.add(0, 0, floats({1, 1}), 0s) == part_reduction::taken::yes);
   CHECK(part.add(0, 0, floats({1, 1}), 0s) == part_reduction::taken::wrong);
   CHECK(part.add(0, 1, floats({1, 1}), 0s) == part_reduction::taken::wrong);
   CHECK(part.add(1, 0, payload::size_only(8), 0s) == part_reduction::taken::wrong);
-  CHECK(part.add(2, 0, floats({1, 1}), 0s) == part_reduction::taken::wrong); // weighs nothing
+  // This member has weight 0.
+  CHECK(part.add(2, 0, floats({1, 1}), 0s) == part_reduction::taken::wrong);
   CHECK(part.add(1, 0, floats({1, 1}), 0s) == part_reduction::taken::yes);
   CHECK(part.add(1, 0, floats({1, 1}), 0s) == part_reduction::taken::wrong);
 }
 
-TEST_CASE("who sends values that are not finite is left out of that chunk and all that follow") {
+TEST_CASE("a sender of values that are not finite is left out of that chunk and all later ones") {
   part_reduction part({16, 8}, {1, 1}, false, averaging_config{}, 0s);
   part.open({true, true}, 0s);
   part.add(0, 0, floats({1, std::numeric_limits<float>::quiet_NaN()}), 0s);
@@ -126,11 +125,11 @@ TEST_CASE("who sends values that are not finite is left out of that chunk and al
 
 // -- streaming ------------------------------------------------------------------------------------
 
-TEST_CASE("finished chunks come back while others are still on their way") {
+TEST_CASE("finished chunks come back while others are still under way") {
   auto options = of(3);
   options.values_per_part = 40;
   round_lab lab(options);
-  // Member 0's slice for member 1 stops after four chunks (window 2 and two acknowledgements).
+  // Member 0's slice for member 1 stops after four chunks: a window of 2 and two acknowledgements.
   std::uint32_t passed = 0, reduced = 0;
   std::vector<caf::message> late;
   lab.filter = [&](std::uint32_t from, std::uint32_t to, const caf::message& m) {
@@ -141,19 +140,21 @@ TEST_CASE("finished chunks come back while others are still on their way") {
   };
   lab.start();
   lab.settle();
-  CHECK(reduced == 2 * 4); // four chunks, to two members, before the rest of the part was there
+  // Four chunks went to two members before the rest of the part arrived.
+  CHECK(reduced == 2 * 4);
   CHECK(!lab.ended(1));
-  // The fast sender's slice was taken in meanwhile: all but one member wait for nothing of it.
+  // All other chunks have arrived: only member 1 still waits for chunks of member 0.
   lab.pass(lab.sender_timeout());
   lab.settle();
   CHECK(late.size() == 2);
   for (const auto& m : late) lab.inject(0, 1, m);
   lab.settle();
-  CHECK(late.size() == 2); // nobody needs the rest of the slice any more
+  // No member needs the rest of the slice any more.
+  CHECK(late.size() == 2);
   CHECK(lab.outcomes() == "ppp");
   check_fine(lab);
   CHECK(to_string(lab.result(0).reason) == "sender_timeout");
-  // Member 0 is in the first four chunks of part 1, and in all of the others.
+  // Member 0 is in the first four chunks of part 1, and in all chunks of the other parts.
   const auto& parts = lab.result(2).parts;
   REQUIRE(parts.size() == 4);
   CHECK(parts[1].senders == std::vector<std::uint32_t>{0, 1, 2});
@@ -161,7 +162,7 @@ TEST_CASE("finished chunks come back while others are still on their way") {
   CHECK(parts[2].senders == std::vector<std::uint32_t>{1, 2});
 }
 
-TEST_CASE("nobody waits for a silent sender longer than sender_timeout, and what others send is "
+TEST_CASE("no member waits longer than sender_timeout for a silent sender, and other chunks are "
           "acknowledged meanwhile") {
   auto options = of(4);
   options.values_per_part = 30;
@@ -177,24 +178,28 @@ TEST_CASE("nobody waits for a silent sender longer than sender_timeout, and what
   };
   lab.start();
   lab.settle();
-  // All slices of members 0, 1 and 2 for each other: 15, 16 and 16 chunks, two senders each.
+  // The slices of members 0, 1 and 2 for each other have 15, 16 and 16 chunks, with two senders
+  // each.
   CHECK(acknowledged == 2 * (15 + 16 + 16));
   lab.pass(lab.sender_timeout() - 1ns);
   lab.settle();
   CHECK(lab.outcomes() == "----");
   lab.pass(1ns);
   lab.settle();
-  CHECK(lab.outcomes() == "----"); // what is behind on its line
+  // The round is not over: chunks of member 3 are still behind on its line.
+  CHECK(lab.outcomes() == "----");
   for (const auto& [to, m] : late) lab.inject(3, to, m);
   lab.settle();
   CHECK(lab.outcomes() == "pppp");
   check_fine(lab);
 }
 
-TEST_CASE("large groups with few chunks acknowledge none: parts and votes say what arrived") {
+TEST_CASE(
+    "large groups with few chunks send no acknowledgements: parts and votes show what arrived") {
   const auto acknowledgements = [](std::size_t members, std::uint32_t window) {
     auto options = of(members);
-    options.values_per_part = 4; // at most ten chunks: later parts are larger
+    // At most ten chunks; later parts are larger.
+    options.values_per_part = 4;
     options.window_chunks = window;
     round_lab lab(options);
     std::uint64_t count = 0;
@@ -211,11 +216,12 @@ TEST_CASE("large groups with few chunks acknowledge none: parts and votes say wh
     return count;
   };
   CHECK(acknowledgements(17, 20) == 0);
-  CHECK(acknowledgements(17, 19) > 0); // the window may fill
+  // The window may fill.
+  CHECK(acknowledgements(17, 19) > 0);
   CHECK(acknowledgements(16, 20) > 0);
 }
 
-TEST_CASE("a large group does not wait for a member that dies, without acknowledgements either") {
+TEST_CASE("a large group without acknowledgements does not wait for a member that dies") {
   auto options = of(20);
   options.window_chunks = 8;
   round_lab lab(options);
@@ -231,8 +237,7 @@ TEST_CASE("a large group does not wait for a member that dies, without acknowled
   CHECK(std::count(outcomes.begin(), outcomes.end(), 'f') == 0);
 }
 
-TEST_CASE(
-    "a sender that trickles is left out at half of round_timeout if most of the weight is there") {
+TEST_CASE("a slow sender is left out at half of round_timeout if most of the weight has arrived") {
   auto options = of(3);
   options.values_per_part = 400;
   round_lab lab(options);
@@ -260,7 +265,7 @@ TEST_CASE(
   check_fine(lab);
 }
 
-TEST_CASE("all is well in any order of arrival, and the bits are the same in each") {
+TEST_CASE("any order of arrival gives a complete round with the same bits") {
   for (std::size_t size = 1; size <= 6; ++size) {
     std::set<std::vector<float>> seen;
     for (std::uint64_t seed = 0; seed < 20; ++seed) {
@@ -280,7 +285,7 @@ TEST_CASE("all is well in any order of arrival, and the bits are the same in eac
 
 // -- lost reducers --------------------------------------------------------------------------------
 
-TEST_CASE("a reducer that dies at once is replaced, and the round goes on without its values") {
+TEST_CASE("a reducer that dies at once is replaced, and the round continues without its values") {
   for (std::size_t size = 3; size <= 5; ++size) {
     round_lab lab(of(size));
     lab.kill(1, true);
@@ -297,11 +302,11 @@ TEST_CASE("a reducer that dies at once is replaced, and the round goes on withou
   }
 }
 
-TEST_CASE("chunks that a dead reducer had finished are kept by all, also if only one had them") {
+TEST_CASE("finished chunks of a dead reducer are kept, even if only one member has them") {
   auto options = of(4);
   options.values_per_part = 20;
   round_lab lab(options);
-  // Only member 3 ever hears of part 1, and of no more than its first three chunks.
+  // Only member 3 receives chunks of part 1, and only its first three chunks.
   std::uint32_t heard = 0;
   lab.filter = [&](std::uint32_t from, std::uint32_t to, const caf::message& m) {
     return from != 1 || !m.match_elements<reduced_chunk>() || (to == 3 && ++heard <= 3);
@@ -319,7 +324,7 @@ TEST_CASE("chunks that a dead reducer had finished are kept by all, also if only
   CHECK(parts[2].senders == std::vector<std::uint32_t>{0, 2, 3});
 }
 
-TEST_CASE("a second and a third reducer of the same part may die as well") {
+TEST_CASE("a second and a third reducer of the same part may die, too") {
   for (std::uint32_t steps = 0; steps < 400; steps += 7) {
     round_lab lab(of(7));
     lab.start();
@@ -335,8 +340,7 @@ TEST_CASE("a second and a third reducer of the same part may die as well") {
   }
 }
 
-TEST_CASE(
-    "the part of one who is lost costs its bytes once more from each of the others, and back") {
+TEST_CASE("the part of a lost member costs each other member its bytes once more, and back") {
   auto options = of(4);
   options.values_per_part = 400;
   options.chunk_bytes = 64;
@@ -350,12 +354,12 @@ TEST_CASE(
     usual += p == 2 ? 0 : size * (2 + 2);
   }
   const auto lost = 4 * (lab.group().boundaries[3] - lab.group().boundaries[2]);
-  // Two windows to the dead one and from others to it were spent; they are less than one part.
+  // Two windows of chunks to and from the dead member were spent. They are smaller than one part.
   CHECK(lab.bytes >= usual + 2 * 2 * lost);
   CHECK(lab.bytes <= usual + 2 * 2 * lost + 6 * 2 * 64);
 }
 
-TEST_CASE("who cannot be reached gets its result by way of those who can, and loses it with them") {
+TEST_CASE("an unreachable member gets its result through reachable ones, and loses it with them") {
   lab_options options;
   options.members = {{2}, {3, false}, {4, false}, {5, false}};
   {
@@ -388,9 +392,10 @@ TEST_CASE("who cannot be reached gets its result by way of those who can, and lo
 
 // -- one result -----------------------------------------------------------------------------------
 
-TEST_CASE("a reducer that is cut off with the only copy of its part and all others' does not end "
-          "with other bits than the rest") {
-  // It holds all parts; nobody has its own. The three others reduce it again.
+TEST_CASE("a reducer that is cut off with the only copy of its part never ends with other bits "
+          "than the rest") {
+  // The reducer holds all parts, and no other member has its part. The three others reduce that
+  // part again.
   round_lab lab(of(4));
   lab.filter = [&](std::uint32_t from, std::uint32_t, const caf::message& m) {
     return from != 1 || !(m.match_elements<reduced_chunk>() || m.match_elements<member_ready>());
@@ -406,8 +411,7 @@ TEST_CASE("a reducer that is cut off with the only copy of its part and all othe
   CHECK(to_string(lab.result(1).reason) == "no_majority");
 }
 
-TEST_CASE(
-    "when nobody is left to make a majority with, the round fails at once, and with the reason") {
+TEST_CASE("a round fails at once, with its reason, when a majority is impossible") {
   round_lab lab(of(2));
   lab.start();
   lab.kill(1, true);
@@ -416,7 +420,7 @@ TEST_CASE(
   CHECK(to_string(lab.result(0).reason) == "reducer_lost");
 }
 
-TEST_CASE("two members that lose each other both get what they need by way of the third") {
+TEST_CASE("two members that lose each other both get their parts through a third member") {
   for (std::uint32_t steps = 0; steps < 80; ++steps)
     for (bool now : {true, false}) {
       round_lab lab(of(3));
@@ -430,10 +434,10 @@ TEST_CASE("two members that lose each other both get what they need by way of th
 }
 
 // -- bad messages ---------------------------------------------------------------------------------
-// Weights are integers that the leader sends to all with the group: nobody can say NaN or a
-// negative one, and a reduced chunk whose weight is not the sum of its senders' is refused.
-// Messages of another round are dropped by the group actor and not counted, since correct members
-// of it may not know yet that we are not in it.
+// The leader sends all weights as integers with the group, so no message can carry NaN or a
+// negative weight. A reduced chunk is refused if its weight is not the sum of its senders' weights.
+// The group actor drops messages of other rounds without counting them. Correct members of such a
+// round may not know yet that this peer is not in it.
 
 namespace {
 
@@ -569,11 +573,12 @@ std::vector<bad_message> bad_messages() {
 
 } // namespace
 
-TEST_CASE("each bad message is counted, its sender is out of the round, and the others end well") {
+TEST_CASE(
+    "each bad message is counted, its sender is left out of the round, and the others succeed") {
   for (const auto& bad : bad_messages()) {
     CAPTURE(std::string(bad.what));
     round_lab lab(of(4));
-    // Member 3 says nothing else: what is not counted now would not be counted later either.
+    // Member 3 sends nothing else, so a message that is not counted now is never counted.
     lab.filter = [](std::uint32_t from, std::uint32_t, const caf::message&) { return from != 3; };
     lab.start();
     lab.inject(3, 0, bad.make(lab));
@@ -583,7 +588,8 @@ TEST_CASE("each bad message is counted, its sender is out of the round, and the 
     REQUIRE(lab.suspicions.size() == 1);
     CHECK(lab.suspicions[0].starts_with("0 says of peer 103"));
     lab.settle();
-    CHECK(lab.suspicions.size() == 1); // it is not listened to any more
+    // The member is banned.
+    CHECK(lab.suspicions.size() == 1);
     lab.kill(3, false);
     CHECK(lab.run());
     for (std::uint32_t m = 0; m < 3; ++m) CHECK(lab.result(m).outcome == outcome::partial);
@@ -592,12 +598,13 @@ TEST_CASE("each bad message is counted, its sender is out of the round, and the 
   }
 }
 
-TEST_CASE("a part that comes twice is counted and its sender banned") {
+TEST_CASE("a part that arrives twice is counted and its sender banned") {
   round_lab lab(of(4));
   std::vector<caf::message> twice;
   lab.filter = [&](std::uint32_t from, std::uint32_t to, const caf::message& m) {
     if (from == 3 && to == 0 && m.match_elements<part_chunk>() && twice.empty()) twice.push_back(m);
-    return from != 2 || !m.match_elements<part_chunk>(); // so that part 0 stays open for a while
+    // Keeps part 0 open for a while.
+    return from != 2 || !m.match_elements<part_chunk>();
   };
   lab.start();
   lab.settle();
@@ -606,18 +613,19 @@ TEST_CASE("a part that comes twice is counted and its sender banned") {
   lab.inject(3, 0, twice[0]);
   lab.settle();
   REQUIRE(
-      !lab.suspicions.empty()); // it is acknowledged twice as well, which member 3 finds strange
+      // The part is acknowledged twice as well, which member 3 reports.
+      !lab.suspicions.empty());
   CHECK(lab.suspicions[0] == "0 says of peer 103: part chunk that nobody asked for");
 }
 
-TEST_CASE("what strangers and false names say is counted and changes nothing") {
+TEST_CASE("messages of strangers and with false names are counted and change nothing") {
   round_lab lab(of(4));
   lab.start();
   std::size_t count = 0;
   for (const auto& bad : bad_messages()) {
     lab.inject_by_stranger(0, bad.make(lab));
     CHECK(lab.suspicions.size() == ++count);
-    lab.inject(2, 0, bad.make(lab)); // in member 3's name, where the message has one
+    lab.inject(2, 0, bad.make(lab)); // in member 3's name, if the message has a name
   }
   lab.inject_by_stranger(0, caf::make_message(member_ready{lab.group().group, 1, {}}));
   lab.inject_by_stranger(0, caf::make_message(member_finished{lab.group().group, 1, 0, {}}));
@@ -629,7 +637,7 @@ TEST_CASE("what strangers and false names say is counted and changes nothing") {
   for (std::uint32_t m : {0, 1, 3}) CHECK(lab.result(m).succeeded());
 }
 
-TEST_CASE("two votes of one member are counted, and a false one alone decides nothing") {
+TEST_CASE("two votes of one member are counted, and a single false vote decides nothing") {
   round_lab lab(of(4));
   lab.start();
   lab.inject(3, 0, caf::make_message(member_ready{lab.group().group, 3, id128{1, 1}}));
@@ -640,7 +648,7 @@ TEST_CASE("two votes of one member are counted, and a false one alone decides no
   check_fine(lab);
 }
 
-TEST_CASE("a member that sends garbage all the time brings nobody down, and the others end") {
+TEST_CASE("a member that always sends garbage stops no other member, and the others succeed") {
   for (std::uint64_t seed = 0; seed < 400; ++seed) {
     auto random = stream(seed, "garbage");
     auto options = of(3 + random.below(3));
@@ -704,8 +712,8 @@ TEST_CASE("a member that sends garbage all the time brings nobody down, and the 
   }
 }
 
-TEST_CASE("with top_k all hold the mean of what it left of each contribution, in fewer bytes, and "
-          "each member has what it left of its own") {
+TEST_CASE("with top_k all members hold the mean of the sent values, in fewer bytes, and each knows "
+          "what it sent") {
   lab_options plain{.members = {{1}, {2}, {3}}, .values_per_part = 20, .chunk_bytes = 40};
   auto all = plain, few = plain;
   all.codec = few.codec = kernels::codec::top_k;
@@ -728,15 +736,16 @@ TEST_CASE("with top_k all hold the mean of what it left of each contribution, in
         std::count_if(given.begin(), given.end(), [](float value) { return value != 0; });
     CHECK(kept == (std::string(name) == "few"
                        ? 8
-                       : 63)); // one of each chunk of ten values, and of each shorter one
+                       // One value of each chunk of ten, and of each shorter chunk.
+                       : 63));
   }
-  // A share of 1 is no codec, to the bit.
+  // A share of 1 changes no bit.
   CHECK(std::ranges::equal(mean["all"].bytes(), mean["plain"].bytes()));
   CHECK(bytes["few"] < bytes["plain"] * 7 / 10);
 }
 
-TEST_CASE("a member of another fraction of top_k is understood; bytes that are no list of places "
-          "and values are not") {
+TEST_CASE("members may use different fractions of top_k, and bytes that are no list of places and "
+          "values are refused") {
   lab_options options{.members = {{1}, {1}}, .values_per_part = 20, .chunk_bytes = 80};
   options.codec = kernels::codec::top_k;
   round_lab l(options);
@@ -765,9 +774,8 @@ TEST_CASE("a member of another fraction of top_k is understood; bytes that are n
   CHECK(bad.suspicions.front().find("part chunk that does not fit its part") != std::string::npos);
 }
 
-TEST_CASE(
-    "a result says how long each reducer's line is busy with the round, as the plan reckons it") {
-  // Each line in turn is the slowest; the last member only reduces.
+TEST_CASE("a result says how long each reducer's line is busy with the round, as in the plan") {
+  // Each line is the slowest once. The last member only reduces.
   for (const bool up : {true, false})
     for (std::size_t slowest = 0; slowest < 5; ++slowest) {
       auto options = of(5);

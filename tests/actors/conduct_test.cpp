@@ -1,4 +1,4 @@
-// Conducts: the registry, what each injected bug does at its hook, and a conduct in a round of
+// Conducts: the registry, the effect of each injected bug at its hook, and a conduct in a round of
 // group actors.
 #include "actors/averaging/observations.hpp"
 #include "actors/averaging/round.hpp"
@@ -19,7 +19,7 @@ using namespace shoal::actors::testing;
 
 namespace {
 
-/// An attack as a later file may have it.
+/// An attack, as another file could define it.
 struct sign_flip final : conduct {
   void contribute(payload& values, const round_request&) override {
     std::vector<float> flipped(values.floats().begin(), values.floats().end());
@@ -49,7 +49,7 @@ TEST_CASE("conducts are found by name: the honest one is first, and all others s
   CHECK(conducts().find("honset") == nullptr);
 }
 
-TEST_CASE("each host gets an object of its own, but for the honest ones") {
+TEST_CASE("each host gets a conduct object of its own, except for honest ones") {
   mini_world world;
   auto &a = world.add_host("a"), &b = world.add_host("b");
   CHECK(make_conduct("honest", a) == honest_conduct());
@@ -69,7 +69,7 @@ TEST_CASE("the honest conduct changes nothing") {
   CHECK(honest.rows_to_apply(rows, room).data() == rows.data());
 }
 
-TEST_CASE("bugs of reducers divide by something else than the weight of the senders") {
+TEST_CASE("bugs of reducers divide by other numbers than the weight of the senders") {
   wrong_denominator group;
   CHECK(reduced_by(group, {2, -4}) == std::vector<float>{1, -2});
   divide_by_peers peers;
@@ -121,7 +121,7 @@ TEST_CASE("a member with a conduct of its own gives other values, and all agree 
     CHECK(f.result(m).outcome == outcome::ok);
     for (const float x : f.result(m).values.floats()) CHECK(x == 0); // (2 + 4 - 2 * 3) / 4
   }
-  // Observers see what it gave, so that the round's mass is conserved.
+  // Observers see the contribution that the member sent, so the mass of the round is conserved.
   std::set<float> given;
   for (const auto& [who, what] : f.world.observed<contributed>())
     given.insert(what.values.floats()[0]);

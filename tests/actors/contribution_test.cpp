@@ -1,5 +1,5 @@
-// What a peer gives to a round and what it keeps for the next one: nothing of a gradient is lost
-// that was taken, whatever the weights.
+// A peer's contribution to a round, and the residual that it keeps. No gradient that the reducers
+// took is lost or counted twice, whatever the weights.
 #include "actors/training/contribution.hpp"
 #include "actors/training/low_rank_workload.hpp"
 #include "kernels/base/rng.hpp"
@@ -59,8 +59,8 @@ averaging_codecs top_k(double fraction) {
           {}};
 }
 
-/// One round as the group would run it, without a network. `taken(member)`: where what it gave is
-/// in the means, of the last round.
+/// One round as a group would run it, without a network. `taken(member)` returns the value ranges
+/// of the last round's means that include the member's contribution.
 struct group {
   std::shared_ptr<const workload> work;
   averaging_codecs codecs;
@@ -86,7 +86,7 @@ struct group {
     return payload{std::move(out)};
   }
 
-  /// `until`: each member's values of the last round are taken up to there.
+  /// Each member's values of the last round are taken up to `until`.
   payload round(const model_state& at, const std::vector<std::vector<double>>& sums,
                 const std::vector<std::uint64_t>& weights, std::vector<std::uint64_t> until = {}) {
     std::vector<round_request> requests(members.size());
@@ -94,7 +94,8 @@ struct group {
     for (std::size_t m = 0; m < members.size(); ++m) {
       members[m].begin(at, sums[m], weights[m], requests[m]);
       auto values = requests[m].values;
-      if (const auto& codec = requests[m].codecs.contributions) { // one chunk
+      // One chunk only.
+      if (const auto& codec = requests[m].codecs.contributions) {
         std::vector<float> left(values.size() / 4);
         REQUIRE(codec->decode(0, *codec->encode(0, values.floats()), left).ok());
         values = payload{std::move(left)};
@@ -138,7 +139,7 @@ std::shared_ptr<const low_rank_workload> low_rank(std::size_t rank, double savin
   return std::make_shared<const low_rank_workload>(inner, std::move(*how));
 }
 
-/// What the step takes away from the parameters.
+/// The change that a step subtracts from the parameters.
 std::vector<float> update_of(const workload& work, const model_state& at, const payload& values) {
   const auto after = work.step(at, values);
   std::vector<float> out(size);
@@ -149,8 +150,8 @@ std::vector<float> update_of(const workload& work, const model_state& at, const 
 
 } // namespace
 
-TEST_CASE("contribution: with neither a codec nor PowerSGD it is the mean gradient, with top_k of "
-          "all values the same, to the bit") {
+TEST_CASE("contribution: without codec and PowerSGD it is the mean gradient, and so it is with "
+          "top_k of all values") {
   rng random = stream(1, "contribution");
   auto work = std::make_shared<const plain_work>();
   const auto at = work->initial();
@@ -159,7 +160,7 @@ TEST_CASE("contribution: with neither a codec nor PowerSGD it is the mean gradie
     const auto sum = gradient_sum(random, samples);
     const auto expected = mean_gradient(sum, samples);
     CHECK(std::ranges::equal(plain.round(at, {sum}, {samples}).bytes(), expected.bytes()));
-    // Also where only a part of it was taken: nothing is kept of what was lost.
+    // This holds if only a part was taken, too: lost values are not kept.
     CHECK(std::ranges::equal(all.round(at, {sum}, {samples}, {100}).bytes().first(400),
                              expected.bytes().first(400)));
     CHECK(std::ranges::all_of(all.members[0].residual(), [](float x) { return x == 0; }));
@@ -184,7 +185,8 @@ TEST_CASE("contribution: each sample's gradient counts once, now or later, howev
       std::vector<std::vector<double>> sums;
       double total = 0;
       for (int m = 0; m < 3; ++m) {
-        const auto samples = m == t % 4 ? 0 : 1 + random.below(30); // one has none now and then
+        const auto samples =
+            m == t % 4 ? 0 : 1 + random.below(30); // sometimes a member has no samples
         weights.push_back(samples);
         sums.push_back(gradient_sum(random, samples));
         for (std::size_t i = 0; i < size; ++i) computed[i] += sums.back()[i];
@@ -194,7 +196,7 @@ TEST_CASE("contribution: each sample's gradient counts once, now or later, howev
       const auto update = update_of(*work, at, values);
       for (std::size_t i = 0; i < size; ++i) applied[i] += total * update[i];
       auto next = work->step(at, values);
-      next.parameters = at.parameters; // so that updates stay exact
+      next.parameters = at.parameters; // keeps updates exact
       at = next;
     }
     double left_over = 0, wrong = 0;
@@ -209,8 +211,8 @@ TEST_CASE("contribution: each sample's gradient counts once, now or later, howev
   }
 }
 
-TEST_CASE("contribution: what was not taken leaves the residual as it was, and a failed round "
-          "leaves everything") {
+TEST_CASE("contribution: values that were not taken stay in the residual, and a failed round "
+          "changes nothing") {
   rng random = stream(3, "contribution");
   auto work = std::make_shared<const plain_work>();
   const auto at = work->initial();
@@ -228,7 +230,7 @@ TEST_CASE("contribution: what was not taken leaves the residual as it was, and a
   const auto after = swarm.members[1].residual();
   CHECK_FALSE(std::equal(after.begin(), after.begin() + 50, before.begin()));
   CHECK(std::equal(after.begin() + 50, after.end(), before.begin() + 50));
-  // Without samples there is nothing to give, and what is kept stays.
+  // Without samples the contribution is zero, and the residual stays.
   const std::vector<float> kept(after.begin(), after.end());
   swarm.round(at, {gradient_sum(random, 4), {}}, {4, 0});
   CHECK(std::ranges::equal(swarm.members[1].residual(), kept));
@@ -236,8 +238,8 @@ TEST_CASE("contribution: what was not taken leaves the residual as it was, and a
   CHECK(swarm.members[1].residual().empty());
 }
 
-TEST_CASE("contribution: with PowerSGD of the full rank the update is that without it, to "
-          "rounding, and Q travels in the state") {
+TEST_CASE("contribution: PowerSGD of full rank gives the uncompressed update up to rounding, and Q "
+          "is in the state") {
   rng random = stream(4, "contribution");
   const auto work = low_rank(rows, -1);
   auto plain = std::make_shared<const plain_work>();
@@ -251,8 +253,7 @@ TEST_CASE("contribution: with PowerSGD of the full rank the update is that witho
     const auto expected = update_of(*plain, at, mean_gradient(sum, 7));
     for (std::size_t i = 0; i < size; ++i)
       REQUIRE(update[i] == doctest::Approx(expected[i]).epsilon(1e-4).scale(0.05));
-    // A member that joins has the Q of the state that it has downloaded, and projects as the others
-    // do.
+    // A member that joins has Q from the downloaded state, and projects like the others.
     at = work->step(at, values);
     contribution joiner(work, {});
     round_request theirs, ours;
@@ -266,17 +267,18 @@ TEST_CASE("contribution: with PowerSGD of the full rank the update is that witho
   CHECK(q_of(*work->low_rank(), at).size() == work->low_rank()->state_size());
 }
 
-TEST_CASE("contribution: values that are not finite are not hidden by PowerSGD") {
+TEST_CASE("contribution: PowerSGD does not hide values that are not finite") {
   const auto work = low_rank(2, 0.1);
   const auto at = work->initial();
   contribution one(work, {});
   std::vector<double> sum(size, 1.0);
-  sum[size - 1] = std::nan(""); // in what is not compressed, which round 1 does not see
+  // This value is not compressed, so round 1 does not see it.
+  sum[size - 1] = std::nan("");
   round_request request;
   one.begin(at, sum, 4, request);
   CHECK(request.must_be_finite);
   CHECK(std::isnan(request.values.floats()[0]));
-  // Nor are means that somebody sends as a step that others took.
+  // Means that another peer sends as a step are checked, too.
   for (const std::size_t where : {std::size_t{0}, std::size_t{work->low_rank()->first_round()}}) {
     std::vector<float> means(work->step_values(), 1);
     means[where] = std::nanf("");

@@ -15,7 +15,7 @@ namespace {
 
 using list = std::vector<sample_range>;
 
-// Every byte of a sample says its index.
+// Every byte of a sample encodes its index.
 struct numbered_source : sample_source {
   std::uint32_t size = 16;
   bool size_only = false;
@@ -95,7 +95,7 @@ struct fixture {
 
 } // namespace
 
-TEST_CASE("the shard streams as many samples as there is credit for, in chunks") {
+TEST_CASE("the shard streams as many samples as the credit allows, in chunks") {
   fixture f;
   f.request(1, 10);
   const auto& messages = std::get<0>(*f.logs.at(1));
@@ -125,7 +125,8 @@ TEST_CASE("samples larger than a chunk travel alone, and size-only ones have onl
   CHECK(f.got(1) == list{{0, 1}, {1, 1}});
 }
 
-TEST_CASE("a lease that is not renewed expires, its peer is told, and the samples go to the next") {
+TEST_CASE(
+    "a lease that is not renewed expires, its peer is told, and another peer gets the samples") {
   fixture f;
   f.request(1, 4);
   f.request(2, 4);
@@ -137,21 +138,23 @@ TEST_CASE("a lease that is not renewed expires, its peer is told, and the sample
   CHECK(f.lost(2) == list{{7, 1}});
   f.request(3, 6);
   CHECK(f.got(3) == list{{0, 4}, {7, 2}});
-  // A peer that comes back believes in what it lost.
+  // A peer that comes back still believes that it holds its leases.
   f.request(1, 0, {{0, 4}});
   CHECK(f.lost(1) == list{{0, 4}});
-  f.world.run_for(8s + 1s); // the timer looks every sixteenth of a lease
+  // The timer checks every sixteenth of a lease.
+  f.world.run_for(8s + 1s);
   CHECK(f.lost(2) == list{{4, 3}});
   CHECK(f.bad() == 0);
   f.world.run_for(1h);
   CHECK(f.ledger->count(index_state::kind::returned) == 9);
 }
 
-TEST_CASE("the samples of a dead peer are committed by the survivors, or leased again") {
+TEST_CASE("survivors commit the samples of a dead peer, or the shard leases them again") {
   fixture f;
   f.request(1, 4);
   f.request(2, 4);
-  f.world.run_for(17s); // both leases end; peer 2 lives and asks again
+  // Both leases end. Peer 2 lives and asks again.
+  f.world.run_for(17s);
   const commit round{1, {7, 7}, 2, {{1, {{0, 2}}, 2}, {2, {{4, 4}}, 1}}};
   f.tell(round);
   f.tell(round);
@@ -170,7 +173,7 @@ TEST_CASE("the samples of a dead peer are committed by the survivors, or leased 
   CHECK(f.bad() == 0);
 }
 
-TEST_CASE("samples that two peers may have used are reported, and taken from the second") {
+TEST_CASE("samples that two peers may have used are reported, and the second peer loses them") {
   fixture f;
   f.request(1, 4);
   f.world.run_for(17s);
@@ -184,12 +187,12 @@ TEST_CASE("samples that two peers may have used are reported, and taken from the
   CHECK(f.ledger->count(index_state::kind::committed) == 4);
 }
 
-TEST_CASE("samples that no part holds go back, and their peer is told") {
+TEST_CASE("samples that no part holds are returned, and their peer is told") {
   fixture f;
   f.request(1, 4);
   f.tell(commit{1, {7, 7}, 3, {{1, {{0, 4}}, 0}}});
   CHECK(f.lost(1) == list{{0, 4}});
-  f.tell(samples_returned{1, {{0, 4}}}); // crossed it: nobody's fault
+  f.tell(samples_returned{1, {{0, 4}}}); // crosses the shard's message, which is no fault
   CHECK(f.bad() == 0);
   f.request(2, 4);
   CHECK(f.got(2) == list{{0, 4}});
@@ -232,8 +235,8 @@ TEST_CASE("hostile requests are counted and change nothing") {
   refused(sample_request{1, me, 1, {{0, 2}, {1, 2}}});
   refused(sample_request{1, me, 1, {{top - 2, 3}}});
   refused(sample_request{1, me, 1, list(5, {0, 1})});
-  refused(sample_request{1, me, 0, {{8, 8}}});             // another's
-  refused(sample_request{1, me, 0, {{16, 0xffff'ffffu}}}); // nobody's
+  refused(sample_request{1, me, 0, {{8, 8}}});             // another peer's lease
+  refused(sample_request{1, me, 0, {{16, 0xffff'ffffu}}}); // no peer's lease
   refused(samples_returned{1, {{8, 8}}});
   refused(samples_returned{1, {{top - 0xffff'ffffu, 0xffff'ffffu}}});
   refused(samples_returned{1, {{top, 0xffff'ffffu}}});
@@ -243,7 +246,11 @@ TEST_CASE("hostile requests are counted and change nothing") {
   refused(commit{1, {1, 1}, 1, {{1, {{0, 8}}, 2}}});
   refused(commit{1, {1, 1}, 1, {{1, {{8, 8}}, 1}}});
   refused(commit{1, {1, 1}, 1, {{99, {{0, 16}}, 1}}});
-  refused(commit{1, {1, 1}, 1, {{1, {{0, 8}}, 1}, {2, {{top, 2}}, 1}}}); // all or nothing
+  refused(
+      commit{1,
+             {1, 1},
+             1,
+             {{1, {{0, 8}}, 1}, {2, {{top, 2}}, 1}}}); // one wrong entry refuses the whole commit
   refused(commit{1, {1, 1}, 1, std::vector<commit_entry>(3)});
   refused(work_done{4});
   CHECK(f.got(1).empty());
@@ -251,7 +258,7 @@ TEST_CASE("hostile requests are counted and change nothing") {
 
   f.request(1, 100);
   f.got(1);
-  f.request(1, 100); // would be 208 leases
+  f.request(1, 100); // would make 208 leases
   CHECK(f.bad() == ++bad);
   CHECK(f.got(1).empty());
   f.request(1, 42);

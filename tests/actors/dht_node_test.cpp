@@ -1,4 +1,4 @@
-// Nodes that talk to each other, in a world without delay.
+// DHT nodes that talk to each other, in a world without delay.
 #include "actors/dht/dht_node.hpp"
 #include "actors/failpoints.hpp"
 #include "kernels/base/rng.hpp"
@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// Sends what it is told to as itself, and keeps what it gets.
+/// Sends prepared messages under its own address, and keeps the answers.
 class liar : public caf::event_based_actor {
 public:
   using log = std::tuple<std::vector<query_answer>, std::vector<put_receipt>>;
@@ -83,7 +83,7 @@ struct network {
   std::size_t bad() { return world.observed<misbehaved>().size(); }
 };
 
-/// Counts the look-ups of keys.
+/// Counts look-ups of keys.
 dht_config counting(std::size_t& lookups) {
   dht_config out;
   out.on_lookup = [&lookups](const lookup_report& what) { lookups += what.for_key ? 1 : 0; };
@@ -92,7 +92,7 @@ dht_config counting(std::size_t& lookups) {
 
 } // namespace
 
-TEST_CASE("a node alone answers from what it has") {
+TEST_CASE("a node alone answers from its own records") {
   network net(1);
   CHECK(net.get(0, "k") == "");
   net.put(0, "k", "b", '2', 10s);
@@ -101,7 +101,8 @@ TEST_CASE("a node alone answers from what it has") {
   net.world.send(net.nodes[0], withdraw{"k", "a"});
   net.world.send(net.nodes[0], withdraw{"k", "never stored"});
   CHECK(net.get(0, "k") == "b=2");
-  net.put(0, "k", "b", '3', 5s); // expires earlier: the last word counts all the same
+  // The last record counts, although it expires earlier.
+  net.put(0, "k", "b", '3', 5s);
   CHECK(net.get(0, "k") == "b=3");
   net.put(0, "k", "b", '4', 20s);
   CHECK(net.get(0, "k") == "b=4");
@@ -110,7 +111,8 @@ TEST_CASE("a node alone answers from what it has") {
   CHECK(net.bad() == 0);
 }
 
-TEST_CASE("every node finds what any node stored, and sees it change, go and expire") {
+TEST_CASE("every node finds the records of every node, and sees their changes, withdrawals and "
+          "expirations") {
   for (std::size_t count : {2u, 5u, 30u}) {
     network net(count);
     for (std::size_t i = 0; i < count; ++i) net.put(i, "k", fmt::format("{:02}", i), 'a', 60s);
@@ -130,38 +132,38 @@ TEST_CASE("every node finds what any node stored, and sees it change, go and exp
 }
 
 TEST_CASE(
-    "records outlive any hosts but all their replicas, and the node that all others began with") {
+    "records survive the loss of any hosts but all their replicas, even the first bootstrap node") {
   network net(30);
   net.put(7, "k", "a", '1', 600s);
   for (std::size_t dead : {0u, 3u, 12u, 29u}) net.hosts[dead]->kill();
   net.world.run_for(1s);
   for (std::size_t i = 0; i < 30; ++i)
     if (net.hosts[i]->alive()) CHECK(net.get(i, "k", 10s) == "a=1");
-  // A newcomer that was given a dead address and a living one.
+  // A newcomer gets one dead address and one living one.
   auto late = net.add({net.nodes[0], net.nodes[5]});
   CHECK(net.get(late, "k", 5s) == "a=1");
   CHECK(net.bad() == 0);
 }
 
-TEST_CASE("the owner brings its records back when all their replicas are gone") {
+TEST_CASE("the owner restores its records when all their replicas are gone") {
   dht_config often;
   often.republish = 20s;
   network net(40, often);
   net.put(7, "k", "a", '1', 600s);
-  // All but a few die; most likely the replicas are among them.
+  // All but a few nodes die, most likely with the replicas among them.
   for (std::size_t i = 10; i < 40; ++i) net.hosts[i]->kill();
   net.world.run_for(60s);
   for (std::size_t i = 0; i < 10; ++i) CHECK(net.get(i, "k", 10s) == "a=1");
   CHECK(net.bad() == 0);
 }
 
-TEST_CASE("replicas go on with a record whose owner is gone") {
+TEST_CASE("replicas keep a record whose owner is gone") {
   dht_config often;
   often.republish = 20s;
   network net(40, often);
   net.put(7, "k", "a", '1', 3600s);
   net.hosts[7]->kill();
-  // One after the other, so that replicas have the time to name others.
+  // The nodes die one after the other, so that replicas have time to pass records on.
   for (std::size_t i = 10; i < 40; ++i) {
     net.hosts[i]->kill();
     net.world.run_for(60s);
@@ -171,15 +173,16 @@ TEST_CASE("replicas go on with a record whose owner is gone") {
   CHECK(net.bad() == 0);
 }
 
-TEST_CASE("whichever nodes die, come, store and withdraw, all who live find what those who live "
-          "said last") {
+TEST_CASE("live nodes find the last records of live owners, whichever nodes die, join, store and "
+          "withdraw") {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     INFO("seed " << seed);
     auto draws = stream(seed, "nodes");
     dht_config often;
     often.republish = 20s;
     network net(2 + draws.below(12), often);
-    std::map<std::string, std::map<std::size_t, char>> said; // by key, by owner; 0: withdrawn
+    // By key and owner; 0: withdrawn.
+    std::map<std::string, std::map<std::size_t, char>> said;
     const auto living = [&] {
       std::vector<std::size_t> out;
       for (std::size_t i = 0; i < net.hosts.size(); ++i)
@@ -226,8 +229,8 @@ TEST_CASE("whichever nodes die, come, store and withdraw, all who live find what
   }
 }
 
-TEST_CASE("who is given only dead addresses is alone after a while, and found again when others "
-          "know of it") {
+TEST_CASE("a node with only dead addresses is alone after a while, and found again when others "
+          "learn its address") {
   network net(2);
   net.hosts[0]->kill();
   net.world.settle();
@@ -243,7 +246,7 @@ TEST_CASE("who is given only dead addresses is alone after a while, and found ag
   CHECK(net.get(lonely, "k", 5s) == "a=1");
 }
 
-TEST_CASE("who knows nobody any more asks whoever is at the addresses it was given now") {
+TEST_CASE("a node that knows no live node asks its bootstrap addresses as they are now") {
   network net(2);
   std::vector<caf::actor> there{net.nodes[0]};
   net.options.bootstraps_now = [&] { return there; };
@@ -251,7 +254,7 @@ TEST_CASE("who knows nobody any more asks whoever is at the addresses it was giv
   net.options.bootstraps_now = nullptr;
   net.hosts[0]->kill(), net.hosts[1]->kill();
   CHECK(net.get(out, "k", 20s) == "");
-  // Nobody who is there has heard of it.
+  // No node at these addresses knows this one.
   const auto again = net.add({});
   net.put(again, "k", "a", '1', 600s);
   there = {net.nodes[again]};
@@ -259,7 +262,7 @@ TEST_CASE("who knows nobody any more asks whoever is at the addresses it was giv
   CHECK(net.get(out, "k", 1s) == "a=1");
 }
 
-TEST_CASE("a node takes nothing from those who lie, counts it, and lives on") {
+TEST_CASE("a node ignores false messages, counts them, and lives on") {
   network net(3);
   auto log = std::make_shared<liar::log>();
   auto& host = net.world.add_host("liar");
@@ -274,7 +277,7 @@ TEST_CASE("a node takes nothing from those who lie, counts it, and lives on") {
   std::size_t count = 0;
   auto refused = [&] { return net.bad() == ++count; };
 
-  tell(nodes_query{{mine.id(), net.asker}, 0, 1, mine.id()}); // in another's name
+  tell(nodes_query{{mine.id(), net.asker}, 0, 1, mine.id()}); // in another node's name
   CHECK(refused());
   tell(nodes_query{{{}, who}, 0, 1, mine.id()});
   CHECK(refused());
@@ -294,12 +297,13 @@ TEST_CASE("a node takes nothing from those who lie, counts it, and lives on") {
   in_its_name.owner = identity(net.hosts[0]->random_stream("dht.identity")).public_key();
   tell(record_put{me, 0, 1, "k", {in_its_name}});
   CHECK(refused());
-  tell(query_answer{me, 0, 999, 0, {}, {}, 0, 0, 0}); // nobody asked; may be late
+  tell(query_answer{
+      me, 0, 999, 0, {}, {}, 0, 0, 0}); // no request has this token; the answer may be late
   tell(put_receipt{0, 999, 0, 0});
   CHECK(net.bad() == count);
   CHECK(net.get(1, "k", 5s) == "");
 
-  // A good one is kept, and then nobody else can replace it.
+  // A valid record is kept. Afterwards no other owner can replace it.
   tell(record_put{me, 0, 2, "k", {mine.sign("k", entry("a"), 1, false)}});
   CHECK(net.bad() == count);
   CHECK(std::get<1>(*log).back().token == 2);
@@ -309,8 +313,7 @@ TEST_CASE("a node takes nothing from those who lie, counts it, and lives on") {
   CHECK(net.get(0, "k", 10s) != "no answer");
 }
 
-TEST_CASE(
-    "a client finds and stores like any other, and nobody names it until others can reach it") {
+TEST_CASE("a client finds and stores records, and no node names it until others can reach it") {
   network net(5);
   net.options.serves = false;
   const auto at = net.add({net.nodes[0]});
@@ -319,7 +322,7 @@ TEST_CASE(
   auto log = std::make_shared<liar::log>();
   auto who = net.world.spawn<liar>(net.world.add_host("asks"), log);
   identity mine(stream(5, "asks"));
-  // Of all nodes: do they name it?
+  // Counts the nodes that name the client.
   auto named = [&] {
     std::size_t count = 0;
     for (std::size_t i = 0; i < 5; ++i) {
@@ -342,7 +345,7 @@ TEST_CASE(
   net.world.send(net.nodes[at], serve{1});
   net.world.run_for(1s);
   CHECK(named() == 5);
-  // What all others lose is still there: it was given what it is a replica of.
+  // Records that all other nodes lose survive here: this node got those of which it is a replica.
   net.put(2, "k", "b", '3', 600s);
   CHECK(net.get(at, "k") == "a=1 b=3");
   net.world.send(net.nodes[at], serve{0});
@@ -355,8 +358,7 @@ TEST_CASE(
   CHECK(net.bad() == 0);
 }
 
-TEST_CASE("who is given only the addresses of clients finds those whom they know, at once or when "
-          "they know somebody") {
+TEST_CASE("a node with only addresses of clients finds the nodes that they know, now or later") {
   network net(0);
   net.options.serves = false;
   const auto client = net.add({});
@@ -374,7 +376,7 @@ TEST_CASE("who is given only the addresses of clients finds those whom they know
   CHECK(net.bad() == 0);
 }
 
-TEST_CASE("one wrong clock hides no records but those of its owner") {
+TEST_CASE("a wrong clock hides only the records of its owner") {
   for (auto skew : {duration(1h), duration(-1h), duration(48h)}) {
     network net(8);
     for (std::size_t i = 0; i < 8; ++i) net.put(i, "k", fmt::format("{}", i), 'a', 60s);
@@ -382,16 +384,17 @@ TEST_CASE("one wrong clock hides no records but those of its owner") {
     net.world.run_for(5s);
     for (std::size_t i = 0; i < 8; ++i)
       net.put(i, "k", fmt::format("{}", i), 'b', 60s + (i == 3 ? skew : 0s));
-    // Its own is over when it comes, or would live for too long.
+    // The host's own records are expired when they arrive, or would live too long.
     const auto seen = fmt::format("0=b 1=b 2=b 3={} 4=b 5=b 6=b 7=b", skew == 1h ? 'b' : 'a');
     for (std::size_t i = 0; i < 8; ++i)
       if (i != 3) CHECK(net.get(i, "k") == seen);
     CHECK(net.get(3, "k").substr(0, 11) == "0=b 1=b 2=b");
-    // Its clock is right again: what it says then counts, although it ends earlier.
+    // The clock is right again. The new record counts, although it ends earlier.
     net.hosts[3]->skew = {};
     net.put(3, "k", "3", 'c', 30s);
     for (std::size_t i = 0; i < 8; ++i) CHECK(net.get(i, "k") == "0=b 1=b 2=b 3=c 4=b 5=b 6=b 7=b");
-    net.world.run_for(75s); // and a maintenance, as what it said before would be there still
+    // Includes a maintenance, because the older version would still be there.
+    net.world.run_for(75s);
     for (std::size_t i = 0; i < 8; ++i) CHECK(net.get(i, "k") == "");
     CHECK(net.bad() == 0);
   }
@@ -421,7 +424,7 @@ TEST_CASE("a node refuses stores and look-ups that exceed its limits") {
   CHECK(net.get(0, "k") == "");
 }
 
-TEST_CASE("a dictionary larger than a message comes in pieces") {
+TEST_CASE("a dictionary larger than a message arrives in several messages") {
   network net(8);
   for (int i = 0; i < 300; ++i)
     net.put(static_cast<std::size_t>(i % 8), "k", fmt::format("{:03}", i), 'v', 600s);
@@ -431,8 +434,7 @@ TEST_CASE("a dictionary larger than a message comes in pieces") {
   CHECK(net.bad() == 0);
 }
 
-TEST_CASE("replicas that go on saying that they are the nearest are not looked up again before it "
-          "is time to refresh") {
+TEST_CASE("replicas that confirm their set are not looked up again before the refresh") {
   std::size_t lookups = 0;
   network net(30, counting(lookups));
   net.put(3, "k", "a", '0', 60s);
@@ -443,15 +445,16 @@ TEST_CASE("replicas that go on saying that they are the nearest are not looked u
     net.put(3, "k", "a", value, 60s);
   }
   CHECK(lookups == before);
-  net.world.run_for(40s); // nobody has said so for longer than `replicas_fresh`
+  // No confirmation arrived for longer than `replicas_fresh`.
+  net.world.run_for(40s);
   net.put(3, "k", "a", 'x', 60s);
   CHECK(lookups == before + 1);
   CHECK(net.get(17, "k") == "a=x");
   CHECK(net.bad() == 0);
 }
 
-TEST_CASE("who asks one replica for what is new need not read all of them because it was quiet; a "
-          "replica that was, does") {
+TEST_CASE("a reader that polls one replica need not read all of them after a pause, but a paused "
+          "replica does") {
   std::size_t lookups = 0;
   network net(20, counting(lookups));
   net.put(3, "k", "a", '1', 60s);
@@ -466,7 +469,7 @@ TEST_CASE("who asks one replica for what is new need not read all of them becaus
   CHECK(net.bad() == 0);
 }
 
-TEST_CASE("a message that is lost is sent again, and its receiver is not given up") {
+TEST_CASE("a lost message is sent again, and its receiver is not given up") {
   dht_config options;
   std::size_t lookups = 0;
   options.on_lookup = [&](const lookup_report&) { ++lookups; };
@@ -476,12 +479,13 @@ TEST_CASE("a message that is lost is sent again, and its receiver is not given u
   const auto before = lookups;
   for (auto* host : net.hosts) host->failpoints[failpoint::receipt_dropped] = 1;
   net.put(3, "k", "a", '1', 60s);
-  net.put(3, "k", "b", '2', 60s); // that one they confirm
+  // The replicas confirm this record.
+  net.put(3, "k", "b", '2', 60s);
   net.world.run_for(5s);
-  // To look for others in their place would cost many messages, each of which may be lost, too.
+  // Looking for other replicas would cost many messages, each of which may be lost, too.
   CHECK(lookups == before);
   CHECK(net.get(7, "k") == "a=1 b=2");
-  SUBCASE("but who answers nothing is") {
+  SUBCASE("a node that answers nothing is given up") {
     for (auto* host : net.hosts) host->failpoints[failpoint::receipt_dropped] = 1000;
     const auto then = lookups;
     net.put(3, "k", "a", '3', 60s);

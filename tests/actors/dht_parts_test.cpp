@@ -51,7 +51,7 @@ signed_record signed_by(const identity& who, const std::string& key, const std::
 
 } // namespace
 
-TEST_CASE("the XOR metric is a metric, and prefixes count its leading zeros") {
+TEST_CASE("the XOR metric is a metric, and the common prefix counts its leading zeros") {
   people p;
   for (int i = 0; i < 200; ++i) {
     auto a = p.random_id(), b = p.random_id();
@@ -65,7 +65,7 @@ TEST_CASE("the XOR metric is a metric, and prefixes count its leading zeros") {
   CHECK(node_id{1, 2, 3}.hex() == "0000000000000001000000000000000200000003");
 }
 
-TEST_CASE("a bucket keeps those who stay, and replaces one that fails by the newest that waits") {
+TEST_CASE("a bucket keeps live contacts, and replaces a failed one by the newest that waits") {
   people p;
   auto self = p.random_id();
   routing_table table(self, 3);
@@ -87,7 +87,7 @@ TEST_CASE("a bucket keeps those who stay, and replaces one that fails by the new
   CHECK(table.size() == 3);
   table.remove(ids[4]);
   CHECK(table.contains(ids[3]));
-  // Nobody waits any more: one failure is forgiven.
+  // No contact waits any more, so one failure is forgiven.
   table.failed(ids[3]);
   table.failed(ids[3]);
   CHECK(table.contains(ids[3]));
@@ -97,7 +97,7 @@ TEST_CASE("a bucket keeps those who stay, and replaces one that fails by the new
   CHECK(table.seen({ids[0], p.another}, 6s) == routing_table::arrival::refused);
 }
 
-TEST_CASE("the table names the nearest that it knows") {
+TEST_CASE("the table names the nearest contacts that it knows") {
   people p;
   auto self = p.random_id(), target = p.random_id();
   routing_table table(self, 1000);
@@ -113,7 +113,7 @@ TEST_CASE("the table names the nearest that it knows") {
   for (std::size_t i = 0; i < 20; ++i) CHECK(found[i].id == ids[i + 1]);
 }
 
-TEST_CASE("the time in which a silent node is left alone doubles, and one answer ends it") {
+TEST_CASE("the time for which a silent node is left alone doubles, and one answer ends it") {
   blacklist list(5s);
   node_id who{1, 2, 3};
   CHECK_FALSE(list.blocks(who, 0s));
@@ -121,7 +121,8 @@ TEST_CASE("the time in which a silent node is left alone doubles, and one answer
   CHECK(list.blocks(who, 5s - 1ns));
   CHECK_FALSE(list.blocks(who, 5s));
   for (int i = 0; i < 5; ++i)
-    list.failed(who, 5s, 10s); // asked one after the other, and all in vain by one outage
+    // The requests were sent one after the other, and one outage made all of them fail.
+    list.failed(who, 5s, 10s);
   CHECK(list.blocks(who, 20s - 1ns));
   CHECK_FALSE(list.blocks(who, 20s));
   list.alive(who);
@@ -130,13 +131,13 @@ TEST_CASE("the time in which a silent node is left alone doubles, and one answer
   CHECK(list.size() <= 4097);
 }
 
-TEST_CASE("who has been silent for long is asked after about a sixteenth of that, and at least "
-          "after a minute or so") {
+TEST_CASE("a node that was silent for long is asked after a sixteenth of that time, and at least "
+          "after about a minute") {
   blacklist list(1s);
   node_id who{1, 2, 3};
   duration now{};
   std::size_t asked = 0;
-  // It is asked, in vain, as soon as it may be.
+  // The node is asked as early as possible, and does not answer.
   const auto until_silent_for = [&](duration silence) {
     for (; now < silence; now = list.until(who), ++asked) list.failed(who, now, now);
     return list.until(who) - now;
@@ -162,7 +163,7 @@ TEST_CASE("an iterative look-up finds the nearest nodes within log2 of their num
     tables.emplace_back(id, 20);
     for (int i = 0; i < 600; ++i) tables.back().seen(p.at(ids[p.draws.below(nodes)]), 0s);
   }
-  // Each knows its neighbours, as joining sees to.
+  // Each node knows its neighbours, as after joining.
   for (std::size_t i = 0; i < nodes; ++i) {
     auto sorted = ids;
     std::partial_sort(sorted.begin(), sorted.begin() + 21, sorted.end(),
@@ -199,7 +200,7 @@ TEST_CASE("an iterative look-up finds the nearest nodes within log2 of their num
   CHECK(hops / 100 <= 10);
 }
 
-TEST_CASE("a look-up does not wait for the slow, unless they are all there is") {
+TEST_CASE("a look-up waits for slow nodes only if no other node is left") {
   people p;
   node_id target{0, 0, 0}, near{0, 0, 1}, far{0, 0, 8};
   iterative_lookup search(target, 1, 1);
@@ -210,7 +211,7 @@ TEST_CASE("a look-up does not wait for the slow, unless they are all there is") 
   CHECK(search.next()->id == far);
   search.answered(far);
   CHECK(search.done());
-  search.answered(near); // late, and better
+  search.answered(near); // late, and nearer
   CHECK(search.nearest(1)[0].id == near);
 
   iterative_lookup alone(target, 1, 1);
@@ -223,7 +224,7 @@ TEST_CASE("a look-up does not wait for the slow, unless they are all there is") 
   CHECK(alone.nearest(1).empty());
   CHECK(alone.hops() == 0);
 
-  // With one answer it ends without the slow.
+  // With one answer, the look-up ends without the slow node.
   iterative_lookup few(target, 5, 3);
   few.start({p.at(near), p.at(far)});
   (void)few.next();
@@ -233,7 +234,7 @@ TEST_CASE("a look-up does not wait for the slow, unless they are all there is") 
   few.answered(far);
   CHECK(few.done());
 
-  // Who wants values waits for one of the nearest: the others have none.
+  // A look-up for values waits for one of the nearest nodes. The others have none.
   iterative_lookup reads(target, 1, 1, true);
   reads.start({p.at(near), p.at(far)});
   (void)reads.next();
@@ -249,7 +250,8 @@ TEST_CASE("a look-up does not wait for the slow, unless they are all there is") 
 
   iterative_lookup strangers(target, 1, 1);
   strangers.start({p.at(far)});
-  strangers.heard(far, {p.at(near)}); // nobody asked it
+  // This node was not asked.
+  strangers.heard(far, {p.at(near)});
   CHECK(strangers.next()->id == far);
 }
 
@@ -282,7 +284,7 @@ TEST_CASE("a signature covers each field, the key and the owner") {
   bad([](signed_record& r) { ++r.signature_s.d; });
 }
 
-TEST_CASE("what stands for a signature covers the same, and is one for nobody else") {
+TEST_CASE("a stand-in for a signature covers the same fields, and is valid for its owner only") {
   people p;
   identity mine(stream(1, "mine"));
   signature_memo stands_in(1, signature_memo::signing::stand_in), real;
@@ -291,7 +293,8 @@ TEST_CASE("what stands for a signature covers the same, and is one for nobody el
   CHECK(is_genuine("k", good, &stands_in));
   for (std::uint64_t version = 8; version < 12; ++version)
     (void)mine.sign("k", entry, version, false, &stands_in);
-  CHECK_FALSE(stands_in.knows("k", good)); // forgotten: it is checked again
+  // The record was forgotten, so its signature is checked again.
+  CHECK_FALSE(stands_in.knows("k", good));
   CHECK(is_genuine("k", good, &stands_in));
   auto bad = good;
   ++bad.version;
@@ -301,8 +304,8 @@ TEST_CASE("what stands for a signature covers the same, and is one for nobody el
   CHECK_FALSE(is_genuine("k", mine.sign("k", entry, 7, false), &stands_in));
 }
 
-TEST_CASE("the latest version wins, then the expiration, then the withdrawal; a living record has "
-          "one owner") {
+TEST_CASE("the latest version wins, then the expiration, then the withdrawal, and a live record "
+          "has one owner") {
   identity mine(stream(1, "mine")), other(stream(2, "other"));
   record_store store;
   CHECK(*store.put("k", signed_by(mine, "k", "s", 'a', 100, 1), 0));
@@ -314,7 +317,7 @@ TEST_CASE("the latest version wins, then the expiration, then the withdrawal; a 
   CHECK(static_cast<char>(store.find("k", "s")->entry.value.bytes()[0]) == 'c');
   CHECK(*store.put("k", signed_by(mine, "k", "s", 'c', 100, 2, true), 0));
   CHECK(store.find("k", "s")->withdrawn == 1);
-  // Once it has expired the sub-key is free, whether it was dropped or not.
+  // Once the record has expired, its sub-key is free, even before it is dropped.
   CHECK(*store.put("k", signed_by(other, "k", "s", 'x', 200, 3), 100));
   store.drop_expired(200);
   CHECK(store.size() == 0);
@@ -322,7 +325,7 @@ TEST_CASE("the latest version wins, then the expiration, then the withdrawal; a 
   CHECK_FALSE(*store.put("k", signed_by(mine, "k", "s", 'a', 100, 1), 100)); // expired on its way
 }
 
-TEST_CASE("a reader gets what changed since it asked last, in pieces") {
+TEST_CASE("a reader gets the changes since its last question, in pieces") {
   identity mine(stream(1, "mine"));
   record_store store;
   for (char c = 'a'; c <= 'j'; ++c) (void)store.put("k", signed_by(mine, "k", {c}, c, 100), 0);
@@ -342,7 +345,7 @@ TEST_CASE("a reader gets what changed since it asked last, in pieces") {
   CHECK(store.after("nothing", 5, 100).sequence == 0);
 }
 
-TEST_CASE("a store refuses what exceeds its limits, and has room again when records expire") {
+TEST_CASE("a store refuses records beyond its limits, and has room again when records expire") {
   identity mine(stream(1, "mine"));
   record_limits limits;
   limits.max_keys = 2;
@@ -377,35 +380,35 @@ TEST_CASE("a store refuses what exceeds its limits, and has room again when reco
   CHECK(put("m", "a", 200, 100));
 }
 
-TEST_CASE("the time of most clocks: right ones are not moved by delays, wrong ones neither move "
-          "others nor stay wrong") {
+TEST_CASE("delays never move right clocks, and wrong clocks neither move others nor stay wrong") {
   const auto id = [](std::uint32_t n) { return node_id{0, 0, n}; };
-  constexpr std::int64_t utc = 1'700'000'000'000'000'000; // at our time 0
+  constexpr std::int64_t utc = 1'700'000'000'000'000'000; // at steady time 0
   const auto own_at = [&](duration now) { return utc + now.count(); };
   clock_votes votes;
   CHECK(votes.utc_ns(own_at(5s), 5s) == own_at(5s));
-  // Told at some time between question and answer.
+  // The report was made at some time between question and answer.
   votes.told(id(1), own_at(10s), 10s, 13s);
   votes.told(id(2), own_at(13s), 10s, 13s);
   votes.told(id(3), own_at(11s), 10s, 13s);
   CHECK(votes.utc_ns(own_at(20s), 20s) == own_at(20s));
-  // Ours is set forward, or back: as most have it, as near to ours as what they said allows.
+  // The own clock is set forward or back. The result follows the others, as near to the own clock
+  // as their reports allow.
   CHECK(votes.utc_ns(own_at(20s) + duration(1h).count(), 20s) <=
         own_at(20s) + duration(3s).count());
   CHECK(votes.utc_ns(own_at(20s) - duration(1h).count(), 20s) >=
         own_at(20s) - duration(3s).count());
-  // One of four others is wrong.
+  // One of four other clocks is wrong.
   votes.told(id(4), own_at(11s) + duration(1h).count(), 10s, 13s);
   CHECK(votes.utc_ns(own_at(20s), 20s) == own_at(20s));
-  // With one other only, we believe ourselves.
+  // Against only one other clock, a node believes its own.
   clock_votes two;
   two.told(id(1), own_at(10s) + duration(1h).count(), 10s, 10s);
   CHECK(two.utc_ns(own_at(20s), 20s) == own_at(20s));
-  // What no clock shows is no vote, and each has one.
+  // An impossible time is no vote, and each node has one vote.
   for (std::int64_t no : {std::int64_t{-1}, INT64_MIN, INT64_MAX}) two.told(id(2), no, 10s, 10s);
   for (int i = 0; i < 9; ++i) two.told(id(1), own_at(10s) + duration(1h).count(), 10s, 10s);
   CHECK(two.utc_ns(own_at(20s), 20s) == own_at(20s));
-  // Most are ahead: they have the say.
+  // Most clocks are ahead, so they decide.
   two.told(id(2), own_at(10s) + duration(1h).count(), 10s, 10s);
   CHECK(two.utc_ns(own_at(20s), 20s) == own_at(20s) + duration(1h).count());
 }

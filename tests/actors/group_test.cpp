@@ -17,7 +17,7 @@ namespace {
 using script = collector<join_request, join_accepted, join_withdrawn, group_begun, member_declined,
                          part_chunk>;
 
-// Group actors whose directory says what the test wants each of them to know.
+// Group actors with a directory that gives each of them the records that the test wants.
 struct fixture {
   mini_world world;
   caf::actor directory = add_script("directory").first;
@@ -49,13 +49,13 @@ struct fixture {
     return world.spawn<group_actor>(host, owner, config, std::move(with));
   }
 
-  /// The deadline of who starts at the beginning: all the same, so that ids decide.
+  /// The deadline of members that start at the beginning. All are equal, so that ids decide.
   std::int64_t deadline() {
     return mini_world::utc_start_ns +
            (start_ + duration(averaging_config{}.matchmaking_time)).count();
   }
 
-  /// The directory tells `whom` who is ready, each with this deadline.
+  /// The directory tells `whom` which peers are ready, each with this deadline.
   void tell(const caf::actor& whom, std::vector<std::pair<peer_id, caf::actor>> ready,
             duration later = {}) {
     found answer;
@@ -80,9 +80,10 @@ const std::vector<T>& seen(const std::pair<caf::actor, std::shared_ptr<script::l
 
 } // namespace
 
-TEST_CASE("a group that counted on a follower who went to another leader ends at once, and both "
-          "groups know why") {
-  // Hosts: 1 the directory, 2 a late small id, 3 the old leader, 4 a member, 5 who changes sides.
+TEST_CASE(
+    "a group that counted on a follower of another leader ends at once, and both groups know why") {
+  // Hosts: 1 the directory, 2 a late small id, 3 the old leader, 4 a member, 5 the follower that
+  // changes its leader.
   fixture f;
   auto small = f.add_member("small", f.request(2));
   auto leader = f.add_member("leader", f.request(3));
@@ -94,7 +95,7 @@ TEST_CASE("a group that counted on a follower who went to another leader ends at
   f.tell(small, {{5, follower}});
   f.world.settle();
   CHECK(f.ended().empty());
-  // It asks to join, and in the same breath learns of the smaller id; the leader closes the group.
+  // Host 5 asks to join and at the same time learns of the smaller id. The leader closes the group.
   f.tell(follower, {{3, leader}});
   f.tell(follower, {{2, small}, {3, leader}});
   f.world.settle();
@@ -109,11 +110,12 @@ TEST_CASE("a group that counted on a follower who went to another leader ends at
   CHECK(ended.at(3).group != ended.at(2).group);
   for (peer_id id : {3, 4}) {
     CHECK(ended.at(id).members == 3);
-    CHECK(ended.at(id).outcome == outcome::partial); // one of them reduces the follower's part
+    // One of them reduces the follower's part.
+    CHECK(ended.at(id).outcome == outcome::partial);
     CHECK(to_string(ended.at(id).reason) == "member_declined");
   }
   CHECK(f.world.observed<misbehaved>().empty());
-  // Nobody stays for somebody who will not come.
+  // No member stays for one that never comes.
   f.world.run_for(1s);
   for (const auto& one : {small, leader, member, follower})
     CHECK(caf::actor_cast<caf::strong_actor_ptr>(one)->get()->getf(
@@ -121,8 +123,8 @@ TEST_CASE("a group that counted on a follower who went to another leader ends at
 }
 
 TEST_CASE("a group does not wait for a follower whose new round takes until its timeout") {
-  // Hosts: 1 the directory, 2 a late small id that begins a round and then says nothing, 3 the old
-  // leader, 4 a member, 5 who changes sides.
+  // Hosts: 1 the directory, 2 a late small id that begins a round and then stays silent. Host 3 is
+  // the old leader, 4 a member, 5 the follower that changes its leader.
   fixture f;
   auto small = f.add_script("small");
   auto leader = f.add_member("leader", f.request(3));
@@ -155,7 +157,8 @@ TEST_CASE("a group does not wait for a follower whose new round takes until its 
 }
 
 TEST_CASE("a member that declines and reduces nothing leaves the others a partial round") {
-  // Hosts: 1 the directory, 2 leads, 3 follows, 4 is played by the test and has hardly any line.
+  // Hosts: 1 the directory, 2 the leader, 3 a follower, 4 a member that the test plays, with hardly
+  // any line.
   fixture f;
   auto leader = f.add_member("leader", f.request(3));
   auto member = f.add_member("member", f.request(4));
@@ -186,9 +189,9 @@ TEST_CASE("a member that declines and reduces nothing leaves the others a partia
   CHECK(f.world.observed<misbehaved>().empty());
 }
 
-TEST_CASE("who is asked to a group after it changed its leader declines, also to members that know "
-          "of no group yet") {
-  // Hosts: 1 the directory, 2 and 3 and 5 are played by the test, 4 is the follower.
+TEST_CASE("a follower that changed its leader declines the old group, also to members that have no "
+          "group yet") {
+  // Hosts: 1 the directory, 2, 3 and 5 played by the test, 4 the follower.
   fixture f;
   auto small = f.add_script("small"), leader = f.add_script("leader");
   auto follower = f.add_member("follower", f.request(5));
@@ -215,7 +218,7 @@ TEST_CASE("who is asked to a group after it changed its leader declines, also to
   CHECK(seen<member_declined>(member).front().group == old.group);
   CHECK(seen<member_declined>(member).front().member == 1);
   CHECK(f.world.observed<contributed>().empty());
-  // The group it wants still takes it; what is left of the other one does no harm.
+  // The new leader still takes the follower. Late messages of the old group do no harm.
   group_begun wanted{
       id128{3, 4}, 7, {}, {{2, small.first, 1, 1, 1, 2, 1, {}}, joined}, {0, 30, 60}};
   caf::send_as(small.first, follower, wanted);
@@ -229,15 +232,15 @@ TEST_CASE("who is asked to a group after it changed its leader declines, also to
   CHECK(seen<member_declined>(leader).size() == 3);
   CHECK(seen<member_declined>(small).empty());
   CHECK(f.world.observed<misbehaved>().empty());
-  // Only members are answered, and only for groups that we are in.
+  // A declining peer answers members only, and only for groups that name it.
   caf::send_as(member.first, follower,
                group_begun{id128{5, 6}, 7, {}, {{5, member.first, 1, 1, 1, 2, 1, {}}}, {0, 60}});
   f.world.settle();
   CHECK(f.world.observed<misbehaved>().size() == 1);
 }
 
-TEST_CASE("the earliest deadline leads, and who comes later follows, however small its id") {
-  // Hosts: 1 the directory, 2 leads, 3 follows; who comes late says that it is peer 1.
+TEST_CASE("the earliest deadline leads, and a later peer follows, however small its id") {
+  // Hosts: 1 the directory, 2 leads, 3 follows. The latecomer claims to be peer 1.
   fixture f;
   auto leader = f.add_member("leader", f.request(3));
   auto follower = f.add_script("follower");
@@ -251,7 +254,7 @@ TEST_CASE("the earliest deadline leads, and who comes later follows, however sma
           7, {}, 60, 0, f.deadline() + 1'000'000, {1, late.first, 2, 1, 1, 2, 1, {{700, 2}}}});
   f.world.settle();
   CHECK(seen<join_accepted>(late).size() == 1);
-  // Were it earlier, it would be told that it leads itself, and be asked to let us join.
+  // If the latecomer were earlier, host 2 would tell it to lead and would ask to join it.
   caf::send_as(
       late.first, leader,
       join_request{7, {}, 60, 0, f.deadline() - 1, {1, late.first, 2, 1, 1, 2, 1, {{700, 2}}}});
@@ -262,8 +265,8 @@ TEST_CASE("the earliest deadline leads, and who comes later follows, however sma
   CHECK(f.world.observed<misbehaved>().empty());
 }
 
-TEST_CASE(
-    "who would take nothing and weigh something, or be reached better than by all, is no member") {
+TEST_CASE("a peer that takes nothing but has weight, or that claims an unknown reachability, is "
+          "refused") {
   fixture f;
   auto leader = f.add_member("leader", f.request(5));
   auto joiner = f.add_script("joiner");
@@ -287,7 +290,7 @@ TEST_CASE(
   CHECK(try_with(2, 1) == 1);
 }
 
-TEST_CASE("a rejection cannot send anybody to a later deadline, so nobody is sent in a circle") {
+TEST_CASE("a rejection cannot send a peer to a later deadline, so no peer is sent in a circle") {
   fixture f;
   auto leader = f.add_script("leader");
   auto follower = f.add_member("follower", f.request(5));
@@ -298,7 +301,7 @@ TEST_CASE("a rejection cannot send anybody to a later deadline, so nobody is sen
   caf::send_as(leader.first, follower, join_rejected{0, 4, f.deadline(), other.first});
   f.world.settle();
   CHECK(seen<join_request>(other).empty());
-  CHECK(seen<join_request>(leader).size() == 1); // nor the same one again and again
+  CHECK(seen<join_request>(leader).size() == 1); // no repeated request to the same leader
   f.tell(follower, {{2, leader.first}}, -1ms);
   f.world.settle();
   CHECK(seen<join_request>(leader).size() == 2);
@@ -307,8 +310,7 @@ TEST_CASE("a rejection cannot send anybody to a later deadline, so nobody is sen
   CHECK(seen<join_request>(other).size() == 1);
 }
 
-TEST_CASE(
-    "what came before a group began goes with the group's actor, also what came from itself") {
+TEST_CASE("messages that arrive before a group began are freed with the group actor") {
   fixture f;
   auto& host = f.world.add_host("member");
   auto owner = f.world.spawn<collector<round_report>>(
@@ -323,6 +325,6 @@ TEST_CASE(
   f.world.settle();
   caf::anon_send_exit(actor, caf::exit_reason::kill);
   actor = nullptr;
-  f.world.run_for(1min); // its timers are over, too
+  f.world.run_for(1min); // the actor has no timers left, either
   CHECK(weak.lock() == nullptr);
 }

@@ -1,4 +1,4 @@
-// Rounds that are aborted leave nothing: after 10,000 of them, aborted in every way, there are as
+// Aborted rounds leave nothing behind. After 10,000 of them, aborted in every way, there are as
 // many actors and as much memory as after ten.
 #include "actors/averaging/group.hpp"
 #include "actors/averaging/observations.hpp"
@@ -22,7 +22,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// Takes everything and keeps nothing: the directory, owners, and members that never say a word.
+/// Takes every message and keeps none. It plays the directory, owners, and silent members.
 class sink : public caf::event_based_actor {
 public:
   sink(caf::actor_config& config, host&) : caf::event_based_actor(config) {
@@ -55,7 +55,7 @@ struct abortions {
       caf::anon_send_exit(who, caf::exit_reason::kill);
   }
 
-  /// One round that is aborted in the `how`-th way.
+  /// Aborts one round in the `how`-th way.
   void run(std::uint64_t how) {
     std::vector<caf::actor> now;
     group.clear();
@@ -82,21 +82,25 @@ struct abortions {
                                            : probes::group_begun;
     world.on_probe = [&](mini_host&, std::string_view point) {
       if (how >= 1 && how <= 4 && point == at && ++reached == 1)
-        for (std::size_t m = 1; m < members; ++m) kill(m); // one is left, which is no majority
+        // One member is left, which is no majority.
+        for (std::size_t m = 1; m < members; ++m) kill(m);
     };
     world.settle();
     found ready;
     const auto standing =
         matchmaking::standing{hosts[0]->utc_ns() + config.matchmaking_time.count(), true}
-            .pack(); // all begin at once
+            // All begin at once.
+            .pack();
     for (std::size_t m = 0; m < members; ++m)
       ready.records.push_back(record{fmt::format("{:016x}", hosts[m]->id()), now[m], standing, 0});
     if (how == 5)
       ready.records.push_back(
-          record{fmt::format("{:016x}", 1), ghost, standing, 0}); // a leader that never answers
+          // A leader that never answers.
+          record{fmt::format("{:016x}", 1), ghost, standing, 0});
     if (how != 6)
       for (std::size_t m = 0; m < members; ++m) world.send(now[m], ready);
-    if (how == 6) { // given up while they look
+    // The round is cancelled while its members look for each other.
+    if (how == 6) {
       world.run_for(1s);
       for (const auto& one : now) world.send(one, tick{group_actor::cancel, 0});
     }
@@ -104,7 +108,8 @@ struct abortions {
       world.send(now[0], part_chunk{id128{9, 9}, 0, 0, 0, payload{std::vector<float>(3)}});
     now.clear();
     ready = {};
-    if (how == 7) // all at once
+    // All members at once.
+    if (how == 7)
       for (std::size_t m = 0; m < members; ++m) kill(m);
     world.run_for(400s);
     for (const auto& [who, what] : world.observed<round_ended>())
@@ -118,9 +123,10 @@ struct abortions {
 
 std::size_t in_use() {
   return mallinfo2().uordblks;
-} // 0 under sanitizers
+  // 0 under sanitizers.
+}
 
-/// On a thread of its own, because what is freed into a thread's cache counts as in use until the
+/// Runs on a thread of its own: memory freed into a thread's cache counts as in use until the
 /// thread ends.
 template <class F>
 void without_cache(F work) {
@@ -129,7 +135,8 @@ void without_cache(F work) {
 
 void check_no_leaks(std::uint64_t rounds) {
   {
-    abortions first; // what the process and the libraries make once and keep
+    // Objects that the process and the libraries make once and keep.
+    abortions first;
     without_cache([&] {
       for (std::uint64_t i = 0; i < 100; ++i) first.run(1 + i % 7);
     });

@@ -1,6 +1,6 @@
-// Matchmaking as a plain state machine, with look-ups that come late or not at all, messages that
-// are in any order, members that die, give up and try again: nobody waits for ever, nobody is sent
-// in circles, and of each group everybody begins or says that it does not.
+// Matchmaking as a plain state machine. Look-ups come late or never, messages arrive in any order,
+// and members die, give up and try again. No peer waits for ever or is sent in circles, and each
+// member of a group begins it or declines it.
 #include "actors/averaging/matchmaking.hpp"
 #include "kernels/base/rng.hpp"
 #include "tests/actors/support/mini_world.hpp"
@@ -35,7 +35,7 @@ public:
     std::unique_ptr<matchmaking> state;
     std::optional<group_begun> begun;
     std::optional<reason> failed;
-    std::set<std::pair<group_id, std::size_t>> declined_to; // of which group, to whom
+    std::set<std::pair<group_id, std::size_t>> declined_to; // by group and addressee
     std::set<std::size_t> watches;
     bool alive = true;
 
@@ -91,7 +91,7 @@ public:
     FAIL("a message to a stranger");
     return 0;
   }
-  /// The next message of a random pair. What is under way to one that has ended is lost.
+  /// Delivers the next message of a random pair. Messages to a peer that has ended are lost.
   bool step() {
     std::vector<std::pair<std::size_t, std::size_t>> busy;
     for (const auto& [pair, waiting] : queue)
@@ -130,8 +130,8 @@ public:
       if (other->watches.erase(who.index) > 0)
         queue[{who.index, other->index}].push_back({{}, true});
   }
-  /// What a look-up says: of those that have stored their record each with this probability, also
-  /// of some that have ended.
+  /// The result of a look-up: each stored record with this probability, also of peers that have
+  /// ended.
   void look_up(member& who, double seen) {
     std::vector<shared<record>> records;
     for (const auto& m : members) {
@@ -142,7 +142,7 @@ public:
       r.subkey = fmt::format("{:016x}", m->peer);
       r.address = m->handle;
       r.value = matchmaking::standing{m->deadline, m->request.reached != reached_by::nobody}.pack();
-      // One sub-key has one record, the newest.
+      // A sub-key has one record, the newest.
       std::erase_if(records, [&](const auto& known) { return known->subkey == r.subkey; });
       records.push_back(std::move(r));
     }
@@ -177,8 +177,8 @@ round_request a_request(std::uint64_t weight, std::uint64_t known,
 
 } // namespace
 
-TEST_CASE("matchmaking: whoever dies, looks late or sees whom, all end, no group has who does not "
-          "know or decline it, and nobody is suspected") {
+TEST_CASE("matchmaking: every attempt ends, every member begins or declines its group, and no peer "
+          "is suspected") {
   std::uint64_t groups = 0, together = 0;
   for (std::uint64_t seed = 0; seed < 2000; ++seed) {
     INFO("seed " << seed);
@@ -188,11 +188,11 @@ TEST_CASE("matchmaking: whoever dies, looks late or sees whom, all end, no group
     l.config.group_size = draws.below(3) == 0 ? 2 + static_cast<std::uint32_t>(draws.below(4)) : 16;
     l.config.min_group_size = 1 + static_cast<std::uint32_t>(draws.below(3));
     const bool calm = seed % 4 == 0;
-    // As in Moshpit averaging, where who is in a row is known beforehand.
+    // As in Moshpit averaging, where the members of a group are known beforehand.
     const auto wanted =
         !calm && draws.below(3) == 0 ? 2 + static_cast<std::uint32_t>(draws.below(4)) : 0;
     for (std::uint64_t i = 0; i < count; ++i) {
-      // Clocks differ; some deadlines are equal.
+      // Clocks differ, and some deadlines are equal.
       const auto deadline = static_cast<std::int64_t>(1000 + draws.below(5));
       const auto reached = calm || draws.below(5) > 0 ? reached_by::all : reached_by::nobody;
       l.add(1 + i, deadline, a_request(1 + draws.below(4), 0, reached));
@@ -224,7 +224,7 @@ TEST_CASE("matchmaking: whoever dies, looks late or sees whom, all end, no group
       } else if (what < 88) {
         l.end(m);
       } else if (m.failed && what < 96) {
-        // It ends, and tries again later with another actor.
+        // The attempt ends, and the peer tries again later with another actor.
         l.end(m);
         auto again = m.request;
         again.expected.clear();

@@ -23,7 +23,7 @@ using namespace shoal;
 using namespace shoal::actors;
 using namespace shoal::actors::testing;
 
-// ---- how much memory this thread asks for -------------------------------------------------------
+// ---- the memory that this thread allocates ------------------------------------------------------
 
 namespace {
 thread_local std::uint64_t allocated_bytes = 0;
@@ -42,7 +42,7 @@ void operator delete(void* place, std::size_t) noexcept {
 }
 
 // ---- messages of another program
-// ------------------------------------------------------------------
+// -----------------------------------------------------------------
 
 namespace outside {
 
@@ -65,10 +65,10 @@ const bool added = (add_messages<messages>(), true);
 
 namespace {
 
-/// Those of this library, and those that were added at the start of the program.
+/// The messages of this library, and those that were added at the start of the program.
 using known_messages = joined<all_messages, outside::messages>;
 
-// ---- how many fields the struct really has ------------------------------------------------------
+// ---- the true number of fields of a struct ------------------------------------------------------
 
 struct anything {
   template <class T>
@@ -83,7 +83,7 @@ consteval std::size_t field_count() {
     return sizeof...(Args);
 }
 
-// Field by field, without the serializer's help.
+// Compares field by field, without the serializer.
 template <class T>
 bool same(const T& a, const T& b) {
   if constexpr (std::is_same_v<T, payload>) {
@@ -97,7 +97,7 @@ bool same(const T& a, const T& b) {
       if (!same(a[i], b[i])) return false;
     return true;
   } else {
-    // The k-th field of a beside the k-th of b.
+    // Compares the k-th field of a with the k-th field of b.
     bool equal = true;
     std::size_t k = 0;
     each_field(const_cast<T&>(a), [&]<class Field>(Field& left) {
@@ -137,7 +137,7 @@ struct fixture {
 
 } // namespace
 
-TEST_CASE("every registered message type is among those that are tested") {
+TEST_CASE("every registered message type is among the tested ones") {
   caf::actor_system_config config;
   register_messages(config);
   std::set<std::string> registered, tested;
@@ -150,7 +150,7 @@ TEST_CASE("every registered message type is among those that are tested") {
   CHECK(tested.count("shoal::?") == 0);
 }
 
-TEST_CASE("a row says the name, the class and the scope of its type") {
+TEST_CASE("a row gives the name, the class and the scope of its type") {
   std::set<std::string> local;
   for_each_row(known_messages{}, [&]<class Row>() {
     const auto kind = kind_of(caf::make_message(typename Row::type{}).content());
@@ -162,13 +162,14 @@ TEST_CASE("a row says the name, the class and the scope of its type") {
     CHECK_FALSE(goes_between_hosts(kind.name));
     if (Row::scope == scope::local) local.insert(kind.name);
   });
-  // A message between actors of one host, accepted from another one, would let a stranger act in
-  // their name.
+  // If a local message were accepted from another host, that host could act in the name of this
+  // host's actors.
   CHECK(local == std::set<std::string>{"alarm", "dialled", "found", "introduced", "lookup", "serve",
                                        "store", "tick", "withdraw", "work_done"});
 }
 
-TEST_CASE("a list from outside of the library is registered, counted and accepted like its own") {
+TEST_CASE(
+    "a list from outside the library is registered, counted and accepted like the library's own") {
   CHECK(outside::added);
   CHECK(traffic_of("question") == traffic::state);
   CHECK(goes_between_hosts("shoal::question"));
@@ -189,7 +190,7 @@ TEST_CASE("a list that is added twice is known once") {
   CHECK(names() == before);
 }
 
-TEST_CASE("a name that no list has goes nowhere and is counted as control") {
+TEST_CASE("a name that no list has must not cross hosts and counts as control") {
   for (const char* name :
        {"", "shoal::", "shoal::no_such_type", "no_such_type", "shoal::shoal::commit"}) {
     CHECK_FALSE(goes_between_hosts(name));
@@ -197,7 +198,7 @@ TEST_CASE("a name that no list has goes nowhere and is counted as control") {
   }
 }
 
-TEST_CASE("bulk messages are counted as what they carry, all others as control") {
+TEST_CASE("bulk messages count in the class of their content, all others as control") {
   auto kind = [](auto x) { return kind_of(caf::make_message(x).content()).kind; };
   CHECK(kind(samples{}) == traffic::data);
   CHECK(kind(part_chunk{}) == traffic::averaging);
@@ -208,7 +209,7 @@ TEST_CASE("bulk messages are counted as what they carry, all others as control")
   CHECK(std::string{kind_of(caf::make_message(1).content()).name} == "?");
 }
 
-TEST_CASE("no message forgets a field when it is serialized") {
+TEST_CASE("every field of a message is serialized") {
   for_each_type(known_messages{}, []<class T>(T*) {
     T x;
     std::size_t inspected = 0;
@@ -233,7 +234,7 @@ TEST_CASE("every message survives the serializer unchanged") {
       REQUIRE_FALSE(source(y));
       CHECK(source.remaining() == 0);
       CHECK(same(x, y));
-      // And inside a caf::message, by its registered name.
+      // The same inside a caf::message, by its registered name.
       auto wrapped = caf::make_message(x);
       const auto as_message = f.write(wrapped);
       caf::message back;
@@ -273,7 +274,7 @@ TEST_CASE("every message is counted as CAF's serializer counts it") {
   CHECK((kind_of(caf::make_message(1).content()).bytes == nullptr));
 }
 
-TEST_CASE("a message that was cut short is an error") {
+TEST_CASE("a truncated message is an error") {
   fixture f;
   auto random = stream(2, "messages_test");
   filler fill{random, f.someone};
@@ -292,10 +293,9 @@ TEST_CASE("a message that was cut short is an error") {
   });
 }
 
-TEST_CASE("random bytes never crash the deserializer, and make it allocate no more than in "
-          "proportion to them") {
-  // An element of a vector takes at most so many bytes of memory for each byte that announces it,
-  // growth included.
+TEST_CASE(
+    "random bytes never crash the deserializer, and its allocations stay in proportion to them") {
+  // The limit on allocated bytes for each byte that announces a vector element, growth included.
   constexpr std::uint64_t per_byte = 64, always = 4096;
   fixture f;
   auto random = stream(3, "messages_test");
@@ -320,8 +320,7 @@ TEST_CASE("random bytes never crash the deserializer, and make it allocate no mo
   });
 }
 
-TEST_CASE("a length that announces more than there is makes the deserializer allocate nothing of "
-          "that size") {
+TEST_CASE("a length beyond the end of the message causes no allocation of that size") {
   fixture f;
   const std::vector<char> huge_length{char(0xff), char(0xff), char(0xff), char(0xff), 0x0f};
   const auto refused = [&]<class T>(T y) {
@@ -332,7 +331,8 @@ TEST_CASE("a length that announces more than there is makes the deserializer all
   };
   const auto before = allocated_bytes;
   const std::vector<char> counted(10'000);
-  CHECK(allocated_bytes - before >= counted.size()); // the measure itself works
+  // The allocation counter itself works.
+  CHECK(allocated_bytes - before >= counted.size());
   refused(std::string{});
   refused(std::vector<std::uint64_t>{});
   refused(lease_lost{});
@@ -340,7 +340,7 @@ TEST_CASE("a length that announces more than there is makes the deserializer all
   refused(payload{});
 }
 
-TEST_CASE("a payload that announces more than there is, or than is allowed, is refused") {
+TEST_CASE("a payload that announces too many bytes is refused") {
   fixture f;
   for (std::uint32_t size : {5u, 1u << 20, 0x0400'0001u, 0xffff'ffffu}) {
     auto bytes = f.write(size);
@@ -352,7 +352,7 @@ TEST_CASE("a payload that announces more than there is, or than is allowed, is r
   }
 }
 
-TEST_CASE("a size-only payload weighs on the wire what its bytes would") {
+TEST_CASE("a size-only payload has the wire size of a real one") {
   fixture f;
   samples size_only{{0, 2}, payload::size_only(200'000)};
   samples full{{0, 2}, payload{std::vector<std::byte>(200'000)}};

@@ -28,7 +28,7 @@ struct numbers final : sample_source {
   bool is_size_only() const override { return false; }
 };
 
-/// Each step adds one to each parameter; the one after `good` makes them NaN.
+/// Each step adds one to each parameter. The step after `good` makes the parameters NaN.
 class counting_work final : public workload {
 public:
   struct seen {
@@ -69,7 +69,7 @@ private:
 } // namespace
 
 TEST_CASE(
-    "who has made its own parameters NaN goes back to the last average, and takes part again") {
+    "a peer whose own parameters become NaN goes back to the last average and takes part again") {
   mini_world world;
   auto& home = world.add_host("shard");
   const auto first = world.spawn<dht_node>(home, dht_config{});
@@ -99,7 +99,7 @@ TEST_CASE(
   }
   world.run_for(3min);
   CHECK(seen[0]->steps > 60);
-  // Until the next round, or the one after that, if it made them while one was under way.
+  // Until the next round, or the round after it if the NaN appeared while one was under way.
   CHECK(seen[0]->from_nan > 0);
   CHECK(seen[0]->from_nan <= 30);
   CHECK(seen[1]->from_nan + seen[2]->from_nan == 0);

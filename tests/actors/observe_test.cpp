@@ -12,7 +12,7 @@ using namespace shoal::actors;
 
 namespace {
 
-// Two types that no header of the library knows; their members are the same.
+// Two types that no header of the library declares, with the same members.
 struct warmed_up {
   static constexpr std::string_view observed_as = "warmed_up";
   std::uint64_t degrees = 0;
@@ -23,7 +23,7 @@ struct cooled_down {
   std::string logged_fields() const { return "\"degrees\":" + std::to_string(degrees); }
 };
 
-/// As host::observe() takes it.
+/// The signature of host::observe().
 std::string name_of(const observation& what) {
   return std::string(what.name());
 }
@@ -73,12 +73,13 @@ TEST_CASE("kept observations of all types share one vector, and copies outlive i
   CHECK(get_if<misbehaved>(&first)->culprit == 7);
   REQUIRE(get_if<warmed_up>(&last) != nullptr);
   CHECK(get_if<warmed_up>(&last)->degrees == 30);
-  // A copy of a copy is the same object, not another one.
+  // A copy of a copy refers to the same struct.
   const kept_observation again(first);
   CHECK(again.address() == first.address());
 }
 
-TEST_CASE("a table calls the handler of the type, and answers nothing for a type without one") {
+TEST_CASE(
+    "a table calls the handler of the type, and returns an empty result for a type without one") {
   observation_handlers<std::string, int> text;
   text.on<warmed_up>([](const warmed_up& what, int more) {
         return std::to_string(static_cast<int>(what.degrees) + more);
@@ -93,7 +94,7 @@ TEST_CASE("a table calls the handler of the type, and answers nothing for a type
   CHECK(text(warmed_up{30}, 5) == "replaced");
 }
 
-TEST_CASE("a table may return nothing") {
+TEST_CASE("the handlers of a table may return nothing") {
   std::uint64_t sum = 0;
   observation_handlers<void> count;
   count.on<warmed_up>([&](const warmed_up& what) { sum += what.degrees; });

@@ -1,5 +1,5 @@
-// actors/training/optimizer_step: a step of a peer is a step of the kernel on copies, and the old
-// state stays as it was.
+// actors/training/optimizer_step: a peer's step is the kernel's step on copies, and the old state
+// stays unchanged.
 #include "actors/training/optimizer_step.hpp"
 
 #include <doctest/doctest.h>
@@ -17,7 +17,7 @@ std::vector<float> floats_of(const payload& what) {
 
 } // namespace
 
-TEST_CASE("a fresh state has the parameters and zeros of the optimizer's size") {
+TEST_CASE("a fresh state has the parameters, and zeros of the optimizer's size") {
   for (const auto kind : {kernels::optimizer_kind::sgd, kernels::optimizer_kind::adamw,
                           kernels::optimizer_kind::lamb8}) {
     const kernels::optimizer_config optimizer{.kind = kind};
@@ -30,7 +30,8 @@ TEST_CASE("a fresh state has the parameters and zeros of the optimizer's size") 
   }
 }
 
-TEST_CASE("a step is a kernel's step with the next number, and leaves the state before it alone") {
+TEST_CASE(
+    "a step is the kernel's step with the next number, and leaves the state before it unchanged") {
   for (const auto kind : {kernels::optimizer_kind::sgd, kernels::optimizer_kind::adamw,
                           kernels::optimizer_kind::adamw8}) {
     const kernels::optimizer_config optimizer{

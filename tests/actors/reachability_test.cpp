@@ -12,7 +12,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// One peer that looks, and others whose answers the test makes up.
+/// One peer that inquires, and others whose answers the test makes up.
 struct fixture {
   mini_world world;
   std::vector<caf::actor> peers;
@@ -41,8 +41,8 @@ struct fixture {
     if (opened >= 0)
       rules->on(dial_answer{rules->token(), static_cast<std::uint8_t>(opened)}, sender);
   }
-  /// What is learned when the asked ones see these addresses and `opened` of them report a dialling
-  /// that worked.
+  /// The verdict when the queried peers see these addresses and `opened` of them report a
+  /// successful dialling.
   reach learn(std::vector<std::uint64_t> seen, std::size_t opened = 0) {
     auto queries = look();
     REQUIRE(queries.size() == seen.size());
@@ -56,7 +56,7 @@ struct fixture {
 
 } // namespace
 
-TEST_CASE("one address seen by all is a cone, several are symmetric, none is outbound only, a dial "
+TEST_CASE("one address for all is a cone, several are symmetric, none is outbound_only, a dial "
           "back is open") {
   CHECK(fixture().learn({7, 7, 7, 7, 7}) == reach::cone);
   CHECK(fixture().learn({7, 8, 9, 10, 11}) == reach::symmetric);
@@ -64,7 +64,7 @@ TEST_CASE("one address seen by all is a cone, several are symmetric, none is out
   CHECK(fixture().learn({7, 7, 7, 7, 7}, 5) == reach::open);
 }
 
-TEST_CASE("a minority that lies changes nothing") {
+TEST_CASE("a minority of false answers changes nothing") {
   CHECK(fixture().learn({7, 7, 7, 0, 9}) == reach::cone);
   CHECK(fixture().learn({0, 0, 0, 7, 7}) == reach::outbound_only);
   CHECK(fixture().learn({7, 8, 9, 7, 0}) == reach::symmetric);
@@ -72,8 +72,7 @@ TEST_CASE("a minority that lies changes nothing") {
   CHECK(fixture().learn({0, 0, 1, 2, 3}, 3) == reach::open);
 }
 
-TEST_CASE(
-    "each is named a third that is neither itself nor us, an open one where there is another") {
+TEST_CASE("the third host of a query is another peer, an open one if there is one") {
   fixture f;
   for (const auto& [to, query] : f.look(2)) {
     CHECK(query.third != to);
@@ -86,7 +85,7 @@ TEST_CASE(
   CHECK(!single.look().front().second.third);
 }
 
-TEST_CASE("where no peer is known to be open, and a look was in vain, a data shard is the third") {
+TEST_CASE("after a failed inquiry without open peers, a data shard is the third host") {
   fixture f(3);
   const auto shard = f.peers.back();
   f.peers.pop_back();
@@ -94,8 +93,7 @@ TEST_CASE("where no peer is known to be open, and a look was in vain, a data sha
   f.rules->conclude(1s);
   for (const auto& [to, query] : f.look(0, {shard})) CHECK(query.third == shard);
   for (const auto& [to, query] : f.look(2, {shard})) CHECK(query.third != shard);
-  // The only other peer, which may itself be out of reach: its word on a dialling that worked is
-  // enough.
+  // The only other peer may itself be unreachable. Its report of a successful dialling is enough.
   fixture pair(1);
   pair.look();
   pair.rules->conclude(1s);
@@ -107,7 +105,7 @@ TEST_CASE("where no peer is known to be open, and a look was in vain, a data sha
   CHECK(pair.rules->known() == reach::open);
 }
 
-TEST_CASE("answers of strangers, late ones, second ones and nonsense are passed over") {
+TEST_CASE("answers of strangers and late, repeated or senseless answers are ignored") {
   fixture f(3);
   auto old = f.look();
   const auto stale = f.rules->token();
@@ -125,11 +123,10 @@ TEST_CASE("answers of strangers, late ones, second ones and nonsense are passed 
   CHECK(!f.rules->complete());
   CHECK(f.rules->conclude(2s));
   CHECK(f.rules->known() == reach::cone);
-  f.rules->on(address_answer{f.rules->token(), 1}, asked); // nobody looks any more
+  f.rules->on(address_answer{f.rules->token(), 1}, asked); // the inquiry is over
 }
 
-TEST_CASE("without a verdict nothing is learned, what was learned stays for a while, and the next "
-          "look comes soon") {
+TEST_CASE("a failed inquiry keeps the earlier verdict for a while, and the next one comes soon") {
   fixture f(3);
   CHECK(f.learn({7, 7, 7}) == reach::cone);
   CHECK(f.rules->next_look() == 1s + 5min);
@@ -146,13 +143,13 @@ TEST_CASE("without a verdict nothing is learned, what was learned stays for a wh
   auto query = one.look();
   one.answer(query[0].first, 7, 0);
   one.rules->conclude(1s);
-  CHECK(one.rules->known() == reach::unknown); // a cone or symmetric
+  CHECK(one.rules->known() == reach::unknown); // either a cone or symmetric
   fixture alone(0);
   CHECK(alone.look().empty());
   CHECK(!alone.rules->looking());
 }
 
-TEST_CASE("who has not answered is asked once more, with the same third") {
+TEST_CASE("a silent peer is queried once more, with the same third host") {
   fixture f(3);
   auto first = f.look();
   f.answer(first[0].first, 7, 0);
@@ -166,7 +163,7 @@ TEST_CASE("who has not answered is asked once more, with the same third") {
   CHECK(f.rules->again().empty());
 }
 
-TEST_CASE("a helper passes on what the third says, and nothing else") {
+TEST_CASE("a helper passes on only the answer of the third host") {
   fixture f(3);
   const auto asker = f.peers[0], third = f.peers[1], stranger = f.peers[2];
   const auto of = [](const caf::actor& a) { return caf::actor_cast<caf::strong_actor_ptr>(a); };
@@ -194,7 +191,7 @@ TEST_CASE("a helper passes on what the third says, and nothing else") {
   CHECK(helper.asked({asker, third, 5}, f.self, 6s, 4s));
 }
 
-TEST_CASE("who need not look is open") {
+TEST_CASE("without reachability checks a peer counts as open") {
   reachability all_open({}, rng(1));
   CHECK(all_open.known() == reach::open);
   CHECK(all_open.settled());

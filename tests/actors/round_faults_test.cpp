@@ -1,7 +1,6 @@
-// Every fault at every state of a round, enumerated: in groups of 2 to 5 each member is killed, and
-// each pair loses each other, after each message that is delivered. Whatever happens, all who live
-// end, with an outcome and a reason; those who end well have one result; and nobody is taken for
-// one that misbehaves.
+// Enumerates every fault at every state of a round. In groups of 2 to 5, each member is killed, and
+// each pair loses each other, after each delivered message. All survivors end with an outcome and a
+// reason. All successful members have one result, and no member is suspected.
 #include "actors/probes.hpp"
 #include "tests/actors/support/round_lab.hpp"
 
@@ -19,12 +18,12 @@ using namespace shoal::actors::testing;
 namespace {
 
 struct tally {
-  std::map<std::string, std::uint64_t> outcomes; ///< of rounds, as the survivors see them together
+  std::map<std::string, std::uint64_t> outcomes; ///< rounds by the outcomes of their survivors
   std::set<std::string> reasons;
   std::uint64_t runs = 0, delivered = 0;
 };
 
-/// As round_book judges: of those who live.
+/// The result of the surviving members, as round_book judges it.
 std::string judge(const round_lab& lab) {
   bool completed = false, failed = false, partial = false;
   for (std::uint32_t m = 0; m < lab.size(); ++m) {
@@ -43,21 +42,24 @@ constexpr shape all_shapes[] = {shape::equal, shape::unreachable, shape::auxilia
 
 lab_options group_of(std::uint32_t size, shape which = shape::equal) {
   lab_options out;
-  out.values_per_part = 3; // two or three chunks
+  // Two or three chunks.
+  out.values_per_part = 3;
   for (std::uint32_t m = 0; m < size; ++m) out.members.push_back({m + 1});
   if (which == shape::unreachable) {
     out.members.back().reachable = false;
-    out.members.front().weight = 0; // a joiner who only wants the result
+    // A joiner that only wants the result.
+    out.members.front().weight = 0;
   }
   if (which == shape::auxiliary) {
     out.members.front() = {.weight = 0, .takes = false};
-    out.codec = kernels::codec::blockwise8; // of which a second pass leaves other values
+    // A second pass of this codec changes values.
+    out.codec = kernels::codec::blockwise8;
   }
   if (which == shape::dropping) out.codec = kernels::codec::top_k;
   return out;
 }
 
-/// One round with `strike` after `at` deliveries; false if it was over before.
+/// One round with `strike` after `at` deliveries. False if the round was over before.
 template <class Strike>
 bool strike_at(tally& into, const lab_options& options, std::uint64_t at, const std::string& what,
                Strike strike) {
@@ -98,7 +100,7 @@ void report(const std::string& what, const tally& t) {
 
 } // namespace
 
-TEST_CASE("each member of groups of two to five is killed at each state of the round") {
+TEST_CASE("a round survives the death of each member at each state, in groups of two to five") {
   tally t;
   for (std::uint32_t size = 2; size <= 5; ++size)
     for (const shape which : all_shapes)
@@ -115,7 +117,8 @@ TEST_CASE("each member of groups of two to five is killed at each state of the r
   CHECK(t.reasons.contains("reducer_lost"));
 }
 
-TEST_CASE("each pair of groups of two to five loses each other at each state of the round") {
+TEST_CASE(
+    "a round survives that each pair loses each other at each state, in groups of two to five") {
   tally t;
   for (std::uint32_t size = 2; size <= 5; ++size)
     for (const shape which : all_shapes)
@@ -131,8 +134,7 @@ TEST_CASE("each pair of groups of two to five loses each other at each state of 
   CHECK(t.outcomes["partial"] > 0);
 }
 
-TEST_CASE("each member is cut off from all others at each state of the round, and never ends with "
-          "another result") {
+TEST_CASE("a member that is cut off at any state never ends with another result") {
   tally t;
   for (std::uint32_t size = 3; size <= 5; ++size)
     for (std::uint32_t who = 0; who < size; ++who)
@@ -147,8 +149,7 @@ TEST_CASE("each member is cut off from all others at each state of the round, an
   CHECK(t.outcomes["ok"] > 0);
 }
 
-TEST_CASE(
-    "that two results are found if there are two: members that are content with their own vote") {
+TEST_CASE("the check finds two results where members are content with their own vote") {
   std::uint64_t found = 0;
   auto options = group_of(4);
   options.conduct = "lone_vote";
@@ -163,7 +164,7 @@ TEST_CASE(
   CHECK(found > 0);
 }
 
-TEST_CASE("each member dies at each state while two others lose each other, in groups of four") {
+TEST_CASE("a round of four survives the death of a member and a lost pair at each state") {
   tally t;
   for (std::uint32_t who = 0; who < 4; ++who)
     for (std::uint32_t a = 0; a < 4; ++a)
@@ -179,8 +180,7 @@ TEST_CASE("each member dies at each state while two others lose each other, in g
   report("kill and cut", t);
 }
 
-TEST_CASE(
-    "whoever reduces a lost part is killed or cut off in its turn at each state from then on") {
+TEST_CASE("a member that reduces a lost part may be killed or cut off at each later state") {
   tally t;
   for (std::uint32_t size : {4u, 5u})
     for (std::uint32_t first = 0; first < size; ++first)

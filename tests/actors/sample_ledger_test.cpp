@@ -26,7 +26,7 @@ std::vector<std::uint64_t> indices(const list& ranges) {
 
 } // namespace
 
-TEST_CASE("new indices are leased in order, returned ones first and the lowest of them first") {
+TEST_CASE("indices are leased in order, and returned ones come first") {
   sample_ledger ledger{10s};
   CHECK(ledger.lease(1, 4, 0s) == list{{0, 4}});
   CHECK(ledger.lease(2, 4, 0s) == list{{4, 4}});
@@ -61,10 +61,10 @@ TEST_CASE("leases expire at their time unless they are renewed") {
   CHECK(late.renewed.empty());
   CHECK(late.lost == list{{4, 2}});
   CHECK(late.unknown == list{{6, 1}});                               // never issued
-  CHECK(ledger.renew(2, list{{0, 2}}, 12s).unknown == list{{0, 2}}); // another's
+  CHECK(ledger.renew(2, list{{0, 2}}, 12s).unknown == list{{0, 2}}); // another peer's lease
 }
 
-TEST_CASE("a commit is idempotent, whoever sends it how often") {
+TEST_CASE("a commit is idempotent, whichever members send it and how often") {
   sample_ledger ledger{10s};
   ledger.lease(1, 8, 0s);
   CHECK(ledger.commit(1, list{{0, 4}}, 1, g1, 3, 3).committed == list{{0, 4}});
@@ -77,7 +77,7 @@ TEST_CASE("a commit is idempotent, whoever sends it how often") {
   }
   CHECK(ledger.reports().empty());
   CHECK_FALSE(ledger.has_leases());
-  // Members that saw other parts: the first word stands, once reported.
+  // A member that saw other parts reports differently. The first report stands.
   CHECK(ledger.commit(1, list{{0, 4}}, 1, g1, 2, 3).disputed == list{{0, 4}});
   CHECK(ledger.commit(1, list{{0, 4}}, 1, g1, 2, 3).disputed.empty());
   CHECK(ledger.reported(sample_ledger::report::kind::disputed) == 4);
@@ -96,8 +96,7 @@ TEST_CASE("the survivors of a round commit for a dead member whose lease has end
   CHECK(ledger.lease(2, 2, 11s) == list{{4, 2}}); // not leased again
 }
 
-TEST_CASE(
-    "a commit takes indices from another lease, and what was used twice is reported each time") {
+TEST_CASE("a commit takes indices from another lease, and each double use is reported") {
   sample_ledger ledger{10s};
   ledger.lease(1, 4, 0s);
   ledger.expire(10s);
@@ -111,7 +110,7 @@ TEST_CASE(
   CHECK(ledger.leased_by(2) == 2);
   CHECK(ledger.commit(1, list{{0, 4}}, 1, g1, 1, 1).already == list{{0, 4}});
 
-  // Peer 2 had used them before it heard of it.
+  // Peer 2 had used them before it heard of the commit.
   const auto second = ledger.commit(2, list{{0, 6}}, 2, g2, 1, 1);
   CHECK(second.committed == list{{4, 2}});
   CHECK(second.repeated == list{{0, 4}});
@@ -119,7 +118,7 @@ TEST_CASE(
   CHECK(ledger.reported(sample_ledger::report::kind::repeated) == 8);
 }
 
-TEST_CASE("nobody commits or returns what he never had") {
+TEST_CASE("a peer cannot commit or return indices that it never had") {
   sample_ledger ledger{10s};
   ledger.lease(1, 4, 0s);
   CHECK(ledger.commit(2, list{{0, 4}}, 1, g1, 1, 1).unknown == list{{0, 4}});
@@ -137,7 +136,7 @@ TEST_CASE("nobody commits or returns what he never had") {
 
 namespace {
 
-// The same rules, one index at a time.
+// The same rules for single indices.
 struct naive_ledger {
   struct index {
     index_state state;
@@ -191,7 +190,7 @@ TEST_CASE("the ledger agrees with a model of single indices over random operatio
       CAPTURE(step);
       now += duration{random.below(15)};
       const auto peer = 1 + random.below(4);
-      // One to three disjoint ranges, sometimes beyond what was issued.
+      // One to three disjoint ranges, sometimes beyond the issued indices.
       list ranges;
       std::uint64_t from = random.below(model.all.size() + 2);
       const auto pieces = 1 + random.below(3);
@@ -302,7 +301,7 @@ TEST_CASE("the ledger agrees with a model of single indices over random operatio
         REQUIRE(taken == revoked);
       }
 
-      // Every issued index is in exactly one state, and it is the right one.
+      // Every issued index is in exactly one state, which is the right one.
       REQUIRE(ledger.high_water() == model.all.size());
       std::uint64_t next = 0;
       std::array<std::uint64_t, 4> counts{};

@@ -5,7 +5,7 @@
 using namespace shoal;
 using namespace shoal::actors;
 
-TEST_CASE("lists of ranges from messages are refused unless they are plain") {
+TEST_CASE("a list of ranges from a message is refused unless it is ascending and disjoint") {
   using list = std::vector<sample_range>;
   CHECK(*checked_ranges(list{{5, 2}, {0, 3}, {3, 2}}, 10) == list{{0, 7}});
   CHECK(*checked_ranges(list{}, 0) == list{});
@@ -19,7 +19,7 @@ TEST_CASE("lists of ranges from messages are refused unless they are plain") {
   CHECK_FALSE(checked_ranges(list{{1, 0xffff'ffffu}, {7, 0xffff'ffffu}}, 10));
 }
 
-TEST_CASE("ranges of more than 2^32 - 1 indices become several") {
+TEST_CASE("a range of more than 2^32 - 1 indices is split into several") {
   std::vector<sample_range> to{{0, 0xffff'fff0u}};
   append_range(to, 0xffff'fff0u, 0x2'0000'0000u);
   CHECK(to == std::vector<sample_range>{

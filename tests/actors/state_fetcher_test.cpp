@@ -37,7 +37,7 @@ played<Actor> add(mini_world& world, const std::string& name) {
   return {world.spawn<Actor>(world.add_host(name), log), log};
 }
 
-/// `newcomer` reads that `ahead` is at epoch 5, and asks it for the state. What it read.
+/// `newcomer` reads that `ahead` is at epoch 5, and asks it for the state. Returns the request.
 progress downloads_from(mini_world& world, const caf::actor& newcomer, played<donor>& ahead) {
   progress theirs;
   theirs.epoch = 5;
@@ -66,7 +66,7 @@ std::shared_ptr<state_download> download_of(const model_state& state) {
                                           false);
 }
 
-/// A state of 40 chunks of 4 bytes, donors that a test plays, and a joiner.
+/// A state of 40 chunks of 4 bytes, donors that the test plays, and a joiner.
 struct lab {
   mini_world world;
   model_state state = a_state(40);
@@ -102,7 +102,7 @@ struct lab {
     caf::send_as(donors[from].address, fetcher, state_refused{static_cast<std::uint8_t>(why)});
     world.settle();
   }
-  /// Answers up to `most` requests that were not answered; says how many.
+  /// Answers up to `most` open requests; returns their number.
   std::size_t serve(std::size_t from, std::size_t most, const shared_object& what) {
     std::size_t done = 0;
     for (; done < most && answered[from] < donors[from].seen<state_chunk_request>().size();
@@ -129,7 +129,7 @@ struct lab {
   }
 };
 
-/// Work without numbers, for a peer that only answers.
+/// A workload without numbers, for a peer that only answers.
 class no_work final : public workload {
 public:
   std::uint64_t value_count() const override { return 4; }
@@ -149,7 +149,7 @@ public:
 
 } // namespace
 
-TEST_CASE("a donor that refuses is left out at once, and the others deliver its chunks") {
+TEST_CASE("a donor that refuses is dropped at once, and the others deliver its chunks") {
   lab l(2);
   l.start(2);
   REQUIRE(l.donors[0].seen<state_request>().size() == 1);
@@ -167,8 +167,8 @@ TEST_CASE("a donor that refuses is left out at once, and the others deliver its 
   CHECK(l.world.now() < 1ms);
 }
 
-TEST_CASE("when all donors refuse and there are no others the owner knows at once, and a refusal "
-          "by a stranger is counted") {
+TEST_CASE(
+    "the owner knows at once that all donors refused, and a refusal by a stranger is counted") {
   lab l(3);
   l.start(2);
   caf::send_as(l.donors[2].address, l.fetcher, state_refused{});
@@ -203,7 +203,7 @@ TEST_CASE("donors that die one after another cost no verified chunk") {
   CHECK(l.got_it());
 }
 
-TEST_CASE("a download goes on where the last attempt ended") {
+TEST_CASE("a download resumes where the last attempt ended") {
   lab l(2);
   l.start(1);
   l.offer(0);
@@ -225,8 +225,8 @@ TEST_CASE("a download goes on where the last attempt ended") {
   CHECK(l.got_it());
 }
 
-TEST_CASE("who sends a wrong chunk is found by its hash, named and asked no more, and nothing else "
-          "is thrown away") {
+TEST_CASE("the sender of a wrong chunk is found, reported and not asked again, and all other "
+          "chunks stay") {
   lab l(3);
   l.start(3);
   auto other = a_state(40);
@@ -250,7 +250,8 @@ TEST_CASE("who sends a wrong chunk is found by its hash, named and asked no more
   CHECK(l.got_it());
 }
 
-TEST_CASE("what most donors offer under a name is believed, even if another one answered first") {
+TEST_CASE(
+    "the version that most donors offer is downloaded, even if another donor answered first") {
   lab l(3);
   l.start(3);
   auto other = a_state(40);
@@ -269,8 +270,8 @@ TEST_CASE("what most donors offer under a name is believed, even if another one 
   CHECK(l.got_it());
 }
 
-TEST_CASE("offers that cannot be are refused: of another size, in no chunks, with a list that is "
-          "too short, with commits without end") {
+TEST_CASE(
+    "impossible offers are refused: wrong size, no chunks, too few hashes, too many commits") {
   for (unsigned how = 0; how < 6; ++how) {
     lab l(1);
     l.start(1);
@@ -290,8 +291,8 @@ TEST_CASE("offers that cannot be are refused: of another size, in no chunks, wit
   }
 }
 
-TEST_CASE("commits that donors of a state know to be unanswered come with it, each once, also from "
-          "a donor that is gone by then") {
+TEST_CASE(
+    "unanswered commits of the donors come with a state, each once, also from a donor that died") {
   lab l(3);
   l.start(3);
   const auto commit_of = [](std::uint64_t round, std::uint64_t first) {
@@ -308,7 +309,7 @@ TEST_CASE("commits that donors of a state know to be unanswered come with it, ea
   auto other = a_state(40);
   other.samples = 99;
   offer(2, {commit_of(4, 22)},
-        shared_object(other, 4)); // of another state, which nobody takes here
+        shared_object(other, 4)); // another state, which no donor offers here
   l.kill(0);
   while (l.serve(1) > 0) {
   }
@@ -320,8 +321,7 @@ TEST_CASE("commits that donors of a state know to be unanswered come with it, ea
   CHECK(l.world.observed<misbehaved>().empty());
 }
 
-TEST_CASE("a donor offers once: of the same again nothing comes, and who offers something else is "
-          "left out") {
+TEST_CASE("a repeated offer is ignored, and a donor that changes its offer is dropped") {
   lab l(2);
   l.start(2);
   l.offer(0);
@@ -338,7 +338,7 @@ TEST_CASE("a donor offers once: of the same again nothing comes, and who offers 
   CHECK(l.got_it());
 }
 
-TEST_CASE("samples without bytes are none where the work has some") {
+TEST_CASE("hollow samples are refused where the workload has bytes") {
   class bytes_work final : public workload {
   public:
     std::uint64_t value_count() const override { return 4; }
@@ -375,7 +375,7 @@ TEST_CASE("samples without bytes are none where the work has some") {
   CHECK_FALSE(world.observed<trained>().empty());
 }
 
-TEST_CASE("a busy donor is left for another, and a reserve is asked for chunks when it is needed") {
+TEST_CASE("a busy donor is replaced by another one, and a reserve sends chunks when it is needed") {
   lab l(4);
   fetch_config how;
   how.donors = 2;
@@ -393,7 +393,7 @@ TEST_CASE("a busy donor is left for another, and a reserve is asked for chunks w
   CHECK(l.donors[3].seen<state_request>().front().reserve == 1);
   l.offer(3);
   l.serve(0, 10);
-  l.refuse(2, reason::busy); // it took others meanwhile
+  l.refuse(2, reason::busy); // meanwhile busy with other downloads
   l.give({});
   while (l.serve(0) + l.serve(3) > 0) {
   }
@@ -403,8 +403,8 @@ TEST_CASE("a busy donor is left for another, and a reserve is asked for chunks w
   CHECK(l.donors[3].seen<state_hold>().back().done == 1);
 }
 
-TEST_CASE("where each has a state of its own, another one's is taken when nobody is left who has "
-          "the first one") {
+TEST_CASE("with a state for each donor, another state is downloaded once the donors of the first "
+          "one are gone") {
   lab l(3);
   l.download = std::make_shared<state_download>(state_id{}, l.state.parameters.size(),
                                                 l.state.optimizer.size(), false);
@@ -429,8 +429,8 @@ TEST_CASE("where each has a state of its own, another one's is taken when nobody
   CHECK(content_of(l.download->state()) == content_of(others));
 }
 
-TEST_CASE("whatever donors do, a download of which two are honest and stay ends, once, with what "
-          "they have, and neither is accused") {
+TEST_CASE(
+    "a download with two correct donors ends once, with their state, and neither is reported") {
   enum class nature { honest, mortal, liar, other_state, busy, lacking, silent };
   for (std::uint64_t seed = 0; seed < 1000; ++seed) {
     INFO("seed " << seed);
@@ -446,11 +446,12 @@ TEST_CASE("whatever donors do, a download of which two are honest and stay ends,
     how.reserves = draws.below(2);
     how.donor_timeout = 30s;
     if (how.donors > 1)
-      is[draws.below(count)] = nature::lacking; // as many as it asks would end the attempt
+      // More such donors than it asks would end the attempt.
+      is[draws.below(count)] = nature::lacking;
     const auto first = draws.below(count), second = (first + 1 + draws.below(count - 1)) % count;
     is[first] = is[second] = nature::honest;
     std::size_t given = 1 + draws.below(count), wishes = 0;
-    // Whoever knows a liar before it knows two others believes it.
+    // A download that knew a faulty donor before two correct ones would believe it.
     const bool lies = how.donors == 3 && given >= 3 && first < 3 && second < 3;
     if (lies) is[3 - first - second] = nature::other_state;
     auto other = a_state(40);
@@ -501,8 +502,8 @@ TEST_CASE("whatever donors do, a download of which two are honest and stay ends,
   }
 }
 
-TEST_CASE("a donor that falls silent is left out, and reserves are told now and then that we are "
-          "still at it") {
+TEST_CASE(
+    "a silent donor is dropped, and reserves hear from time to time that the download goes on") {
   lab l(3);
   fetch_config how;
   how.donors = 1;
@@ -521,12 +522,12 @@ TEST_CASE("a donor that falls silent is left out, and reserves are told now and 
   CHECK(l.got_it());
 }
 
-TEST_CASE("of a downloaded state with known bytes only the bytes are those that are known: its "
-          "epoch is its own") {
+TEST_CASE("interning shares the bytes of a known state, and keeps the epoch of the new one") {
   state_pool pool(std::make_shared<no_work>());
   const auto first = pool.initial();
   auto later = std::make_shared<model_state>(
-      *first); // who skips a round of Moshpit is an epoch further with the same state
+      // A Moshpit peer that skips a round has the same state one epoch later.
+      *first);
   later->epoch = first->epoch + 3;
   const auto mine = pool.intern(later);
   CHECK(mine->epoch == first->epoch + 3);
@@ -534,7 +535,8 @@ TEST_CASE("of a downloaded state with known bytes only the bytes are those that 
   CHECK(pool.intern(std::make_shared<model_state>(*first)) == first);
 }
 
-TEST_CASE("a shelf keeps the last states and steps, and older ones for those who are at it") {
+TEST_CASE(
+    "the state cache keeps the last states and steps, and older ones while downloads use them") {
   using namespace std::chrono_literals;
   mini_world world;
   auto one = add<donor>(world, "one").address, two = add<donor>(world, "two").address;
@@ -570,11 +572,11 @@ TEST_CASE("a shelf keeps the last states and steps, and older ones for those who
   CHECK(shelf.find(step_object({3, 1}), current, 4)->offer().samples == 32);
 
   REQUIRE(shelf.admit(one, *shelf.find({2, 1}, current, 4), false, 1s));
-  CHECK(!shelf.admit(two, *shelf.find({3, 1}, current, 4), false, 1s)); // no place
+  CHECK(!shelf.admit(two, *shelf.find({3, 1}, current, 4), false, 1s)); // no place left
   CHECK(shelf.admit(two, *shelf.find({3, 1}, current, 4), true, 1s));   // as a reserve
   for (int i = 0; i < 3; ++i) go_on(2s);
   CHECK(has(2));  // leased
-  CHECK(!has(3)); // leased, but only one may be pinned
+  CHECK(!has(3)); // leased, but only one state may be pinned
   for (std::uint64_t i = 2; i < 7; ++i) CHECK(has_step(i));
   for (int i = 0; i < 2; ++i) go_on(3s);
   CHECK(!has_step(2)); // six are kept
@@ -592,7 +594,7 @@ TEST_CASE("a shelf keeps the last states and steps, and older ones for those who
   CHECK(!has_step(8));
 }
 
-TEST_CASE("a state is cut into chunks across the seam between parameters and optimizer") {
+TEST_CASE("a state is cut into chunks across the end of the parameters") {
   auto state = a_state(3);
   state.optimizer = payload{std::vector<float>{9, 8}};
   const shared_object object(state, 8);
@@ -610,8 +612,8 @@ TEST_CASE("a state is cut into chunks across the seam between parameters and opt
   CHECK(back == std::vector<float>{1, 2, 3, 9, 8});
 }
 
-TEST_CASE("a peer that is still joining or downloading refuses to be a donor, and one that is in "
-          "sync offers") {
+TEST_CASE(
+    "a joining or downloading peer refuses to be a donor, and a peer in sync offers its state") {
   mini_world world;
   auto directory = add<donor>(world, "directory"), asks = add<donor>(world, "asks"),
        ahead = add<donor>(world, "ahead");
@@ -626,13 +628,13 @@ TEST_CASE("a peer that is still joining or downloading refuses to be a donor, an
   REQUIRE(asks.seen<state_refused>().size() == 1);
   CHECK(asks.seen<state_refused>().front().why == static_cast<std::uint8_t>(reason::out_of_sync));
 
-  // It reads that somebody is ahead, and downloads.
+  // The peer reads that another one is ahead, and downloads.
   const auto theirs = downloads_from(world, newcomer, ahead);
   ask();
   CHECK(asks.seen<state_refused>().size() == 2);
   CHECK(asks.seen<state_offer>().empty());
 
-  // Refused itself, it asks the next one as soon as its records name one.
+  // After a refusal, the peer asks the next donor as soon as a record names one.
   auto also = add<donor>(world, "also");
   caf::send_as(ahead.address, ahead.seen<state_request>().front().reply_to, state_refused{});
   world.settle();
@@ -653,8 +655,8 @@ TEST_CASE("a peer that is still joining or downloading refuses to be a donor, an
   CHECK(world.observed<misbehaved>().empty());
 }
 
-TEST_CASE("who takes a state hands in the commits that came with it, and passes them on until the "
-          "shard has answered") {
+TEST_CASE("a peer that downloads a state hands in its commits, and passes them on until the shard "
+          "answers") {
   using shard = collector<sample_request, commit>;
   mini_world world;
   auto directory = add<donor>(world, "directory"), ahead = add<donor>(world, "ahead"),
@@ -670,8 +672,8 @@ TEST_CASE("who takes a state hands in the commits that came with it, and passes 
   state.id = {7, 7};
   state.samples = 100;
   auto offer = shared_object(state, 4).offer();
-  // All members of the round were lost before the shard heard of it; who downloaded its result in
-  // time has it from them.
+  // All members of the round were lost before the shard heard of it. A peer that downloaded the
+  // result in time has the commit.
   offer.commits.push_back({4, {4, 4}, 1, {{77, {{10, 4}}, 1}}});
   const auto fetcher = ahead.seen<state_request>().front().reply_to;
   caf::send_as(ahead.address, fetcher, offer);

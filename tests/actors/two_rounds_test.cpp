@@ -1,6 +1,6 @@
-// Two rounds of one group, as PowerSGD has them: the second one is made from the mean of the first.
-// Whoever dies in either of them, all who live end, and those who end well hold the same bits of
-// both.
+// Two rounds of one group, as in PowerSGD: the second one is made from the mean of the first.
+// Members die in either round. All survivors end, and all successful ones hold the same bits of
+// both rounds.
 #include "actors/averaging/group.hpp"
 #include "actors/averaging/observations.hpp"
 #include "actors/dht/messages.hpp"
@@ -30,7 +30,7 @@ using directory_log = collector<store>;
 
 constexpr std::uint64_t first_count = 61, second_count = 37;
 
-/// What member `id` gives to the second round.
+/// The contribution of member `id` to the second round.
 payload second_of(peer_id id, const payload& mean) {
   std::vector<float> out(second_count);
   for (std::size_t i = 0; i < out.size(); ++i)
@@ -86,7 +86,7 @@ struct fixture {
         {&host, world.spawn<group_actor>(host, owner, config, std::move(request)), log});
   }
 
-  /// They find each other, and all happens that follows.
+  /// Runs matchmaking and both rounds.
   void run() {
     world.settle();
     found answer;
@@ -108,7 +108,7 @@ struct fixture {
         ->getf(caf::abstract_actor::is_terminated_flag);
   }
 
-  /// What is wrong: other bits, or a mean that is not that of its senders.
+  /// Describes errors: different bits, or a mean that does not match its senders.
   std::vector<std::string> errors() const {
     std::vector<std::string> out;
     std::map<group_id, std::map<std::uint32_t, contributed>> given;
@@ -160,7 +160,7 @@ struct fixture {
 
 } // namespace
 
-TEST_CASE("two rounds: the second is of the same members, made from the mean of the first, and "
+TEST_CASE("two rounds: the second has the same members, starts from the first mean, and is "
           "reported with it") {
   fixture f;
   for (std::uint64_t weight : {3, 4, 5}) f.add(weight);
@@ -182,7 +182,7 @@ TEST_CASE("two rounds: the second is of the same members, made from the mean of 
     }
     CHECK(result.parts.back().end == second_count);
   }
-  // Samples are those of the second round, and nobody else's.
+  // Samples are those of the second round only.
   std::set<group_id> groups;
   for (const auto& [who, what] : f.world.observed<contributed>()) {
     groups.insert(what.group);
@@ -192,7 +192,7 @@ TEST_CASE("two rounds: the second is of the same members, made from the mean of 
   CHECK(groups.size() == 2);
 }
 
-TEST_CASE("two rounds: who only wants the result, and who only reduces, are in both") {
+TEST_CASE("two rounds: members that only want the result, or only reduce, are in both") {
   fixture f;
   f.add(3);
   f.add(0);
@@ -207,8 +207,8 @@ TEST_CASE("two rounds: who only wants the result, and who only reduces, are in b
   }
 }
 
-TEST_CASE("two rounds: whoever dies at whatever point of either, all who live end, with the same "
-          "bits of both") {
+TEST_CASE(
+    "two rounds: all survivors end with the same bits, whichever member dies at which point") {
   const std::string_view points[] = {
       probes::group_begun,  probes::first_part_sent, probes::half_sent,    probes::first_reduced,
       probes::half_replied, probes::voted,           probes::before_commit};
@@ -225,7 +225,7 @@ TEST_CASE("two rounds: whoever dies at whatever point of either, all who live en
             if (&host == f.members[who].host && at == point && ++reached == nth) host.kill();
           };
           f.run();
-          if (reached < nth) continue; // it never got there
+          if (reached < nth) continue; // the member never got there
           f.world.run_for(10min);
           ++runs;
           in_second += nth == 2 ? 1 : 0;
@@ -249,11 +249,11 @@ TEST_CASE("two rounds: whoever dies at whatever point of either, all who live en
   CHECK(ends["partial"] > 0);
 }
 
-TEST_CASE(
-    "two rounds: for whom the first one fails is in none of the second, and nobody waits for it") {
+TEST_CASE("two rounds: a member whose first round fails is in no second round, and no member waits "
+          "for it") {
   fixture f;
   f.add(3);
-  f.add(4, true, false); // with a value that is none
+  f.add(4, true, false); // with a value that is not finite
   f.add(5);
   f.add(6);
   f.run();
@@ -269,7 +269,7 @@ TEST_CASE(
   for (const auto& error : f.errors()) FAIL_CHECK(error);
 }
 
-TEST_CASE("two rounds: a group without parts for the second is not begun") {
+TEST_CASE("two rounds: a group without parts for the second round is not begun") {
   fixture f;
   f.add(3);
   auto log = std::make_shared<collector<join_request>::log>();

@@ -34,7 +34,8 @@ contact node(std::uint32_t n) {
 
 } // namespace
 
-TEST_CASE("DHT bootstrap: the first answer starts the look-up, and its end is the joining") {
+TEST_CASE("DHT bootstrap: the first answer starts the look-up, and the end of the look-up "
+          "completes the join") {
   fixture f;
   bootstrap entry({f.a, f.b}, {}, 10s, 0s);
   CHECK(entry.is_asking());
@@ -50,8 +51,8 @@ TEST_CASE("DHT bootstrap: the first answer starts the look-up, and its end is th
   CHECK_FALSE(entry.join());
 }
 
-TEST_CASE("DHT bootstrap: an attempt fails with the last address, and the next one comes later "
-          "each time") {
+TEST_CASE("DHT bootstrap: an attempt fails with its last address, and each retry comes later than "
+          "the one before") {
   fixture f;
   bootstrap entry({f.a, f.b}, {}, 10s, 5s);
   for (const auto delay : {1s, 2s, 3s, 4s, 5s, 5s}) {
@@ -63,13 +64,14 @@ TEST_CASE("DHT bootstrap: an attempt fails with the last address, and the next o
   CHECK_FALSE(entry.is_impatient(14s));
   CHECK(entry.is_impatient(15s));
   entry.begin_attempt();
-  entry.introduce(f.self, 32); // it is asked, too
+  // The introduced address is asked, too.
+  entry.introduce(f.self, 32);
   CHECK_FALSE(entry.failed());
   CHECK_FALSE(entry.failed());
   CHECK(entry.failed());
 }
 
-TEST_CASE("DHT bootstrap: later attempts ask the nodes that are at the addresses then") {
+TEST_CASE("DHT bootstrap: later attempts ask the nodes that are at the addresses by then") {
   fixture f;
   fixture::list there{f.b, nullptr, f.self};
   bootstrap entry(
@@ -81,7 +83,7 @@ TEST_CASE("DHT bootstrap: later attempts ask the nodes that are at the addresses
   CHECK(entry.addresses() == fixture::list{f.b});
 }
 
-TEST_CASE("DHT bootstrap: at most so many addresses are known, the last that were introduced") {
+TEST_CASE("DHT bootstrap: only the latest introduced addresses are kept, up to a limit") {
   fixture f;
   bootstrap entry({f.a, f.b}, {}, 10s, 0s);
   entry.introduce(f.a, 2);
@@ -90,8 +92,7 @@ TEST_CASE("DHT bootstrap: at most so many addresses are known, the last that wer
   CHECK(entry.addresses() == fixture::list{f.a, f.self});
 }
 
-TEST_CASE("DHT bootstrap: addresses that have never answered are asked in turn, until they answer "
-          "or die") {
+TEST_CASE("DHT bootstrap: silent addresses are asked in turn until they answer or die") {
   fixture f;
   bootstrap entry({f.a, f.b}, {}, 10s, 0s);
   CHECK(entry.next_unheard() == f.b);
@@ -104,8 +105,8 @@ TEST_CASE("DHT bootstrap: addresses that have never answered are asked in turn, 
   CHECK_FALSE(entry.next_unheard());
 }
 
-TEST_CASE("DHT lost nodes: a dead node is named until it is heard of, and the first of too many is "
-          "forgotten") {
+TEST_CASE("DHT lost nodes: a dead node is named until a message of it arrives, and the oldest of "
+          "too many is forgotten") {
   lost_nodes lost;
   lost.remember(node(1));
   lost.died(node(1).id);
@@ -130,7 +131,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "DHT lost nodes: one probe of a silent node is planned, and a node that came back needs none") {
+    "DHT lost nodes: a silent node has one planned probe, and a node that came back needs none") {
   lost_nodes lost;
   CHECK_FALSE(lost.needs_probe(node(1).id));
   lost.remember(node(1));

@@ -42,7 +42,7 @@ struct fixture {
 
 } // namespace
 
-TEST_CASE("DHT own records: while one is pending each replica is sent it once") {
+TEST_CASE("DHT own records: a pending record is sent to each replica once") {
   fixture f;
   CHECK_FALSE(f.own.has_pending("k"));
   CHECK_FALSE(f.own.mark_pending("k"));
@@ -59,7 +59,8 @@ TEST_CASE("DHT own records: while one is pending each replica is sent it once") 
   CHECK(names(f.own.take_unsent("k", one, 0)) == "b");
   CHECK(f.own.mark_pending("k"));
   CHECK(names(f.own.take_unsent("k", one, 0)) == "a");
-  CHECK(f.own.take_unsent("k", two, 60 * second).size() == 1); // the other one has expired
+  // The other record has expired.
+  CHECK(f.own.take_unsent("k", two, 60 * second).size() == 1);
 }
 
 TEST_CASE("DHT own records: versions ascend, even if the clock does not") {
@@ -81,12 +82,13 @@ TEST_CASE("DHT own records: a withdrawal lasts as long as any older version") {
   CHECK(f.own.withdrawal_until("k", "a", 0) == 60 * second);
   CHECK(f.own.withdrawal_until("k", "a", 60 * second) == 0);
   f.own.publish("k", {"a", nullptr, {}, 60 * second}, true, 0);
-  CHECK(f.own.withdrawal_until("k", "a", 0) == 0); // it is withdrawn
+  // The record is withdrawn already.
+  CHECK(f.own.withdrawal_until("k", "a", 0) == 0);
 }
 
-TEST_CASE("DHT own records: a record that ends before an older version is withdrawn then") {
+TEST_CASE("DHT own records: a record that ends before an older version is withdrawn at its end") {
   fixture f;
-  f.own.publish("k", entry("a", 1000'000), false, 0); // as by a clock that is far ahead
+  f.own.publish("k", entry("a", 1000'000), false, 0); // from a clock that is far ahead
   f.own.publish("k", entry("a", 30), false, 0);
   f.own.publish("k", entry("b", 30), false, 0);
   CHECK(f.own.outlived(29 * second).empty());
@@ -94,7 +96,8 @@ TEST_CASE("DHT own records: a record that ends before an older version is withdr
   REQUIRE(rests.size() == 1);
   CHECK(rests[0].first == "k");
   CHECK(rests[0].second.subkey == "a");
-  CHECK(rests[0].second.expires_utc_ns == 3600 * second); // no replica keeps a record for longer
+  // A replica keeps a record no longer than this.
+  CHECK(rests[0].second.expires_utc_ns == 3600 * second);
   f.own.publish("k", rests[0].second, true, 30 * second);
   f.own.drop_expired(30 * second);
   CHECK(names(f.own.living("k", 0, 10)) == "a");
@@ -102,7 +105,7 @@ TEST_CASE("DHT own records: a record that ends before an older version is withdr
   CHECK_FALSE(f.own.has("k"));
 }
 
-TEST_CASE("DHT own records: a record is renewed when it was written long ago") {
+TEST_CASE("DHT own records: a record is renewed when its last write is old") {
   fixture f;
   f.own.publish("k", entry("a", 60), false, 0);
   f.own.publish("k", entry("b", 60), false, 0);
@@ -116,8 +119,8 @@ TEST_CASE("DHT own records: a record is renewed when it was written long ago") {
   CHECK(f.own.keys() == keys{"k", "l"});
 }
 
-TEST_CASE("DHT reads: the newest version of each sub-key is read, in order, and no withdrawn or "
-          "expired one") {
+TEST_CASE("DHT reads: a reader gets the newest version of each sub-key, in order, without "
+          "withdrawn or expired ones") {
   fixture f;
   record_store kept, read;
   const auto put = [&](record_store& in, const identity& by, record what, std::uint64_t version,
@@ -144,7 +147,7 @@ TEST_CASE("DHT reads: the newest version of each sub-key is read, in order, and 
   CHECK(merge_records("unknown", kept, read, f.own, 0, false).empty());
 }
 
-TEST_CASE("DHT reads: each replica is read from where it was read last") {
+TEST_CASE("DHT reads: each replica is read from its last position") {
   read_cache cache{record_limits{}};
   CHECK(cache.position("k", one) == 0);
   CHECK(cache.advance("k", one, 5));
@@ -157,8 +160,7 @@ TEST_CASE("DHT reads: each replica is read from where it was read last") {
   CHECK(cache.position("k", two) == 7);
 }
 
-TEST_CASE(
-    "DHT reads: what was fetched lately is not fetched again, and what is not read is forgotten") {
+TEST_CASE("DHT reads: a fresh key is not fetched again, and an unused key is forgotten") {
   read_cache cache{record_limits{}};
   CHECK_FALSE(cache.read("k", 0s, 50ms));
   cache.fetched("k", 0s);
@@ -170,7 +172,7 @@ TEST_CASE(
   CHECK_FALSE(cache.has("k"));
 }
 
-TEST_CASE("DHT reads: of too many keys the one that was used longest ago is forgotten") {
+TEST_CASE("DHT reads: with too many keys, the least recently used one is forgotten") {
   read_cache cache{record_limits{}};
   for (std::size_t i = 0; i < read_cache::most_keys; ++i)
     cache.read(std::to_string(i), std::chrono::seconds(i + 1), 0s);

@@ -14,7 +14,7 @@ namespace {
 
 using keys = std::vector<std::string>;
 
-/// The id at a distance from the key "k", so that the order of ids is the order of replicas.
+/// The id at a distance from the key "k". Ids are then ordered like replicas.
 node_id at(std::uint32_t step) {
   return distance(node_id::of_key("k"), {0, 0, step});
 }
@@ -42,27 +42,29 @@ struct fixture {
 
 } // namespace
 
-TEST_CASE("DHT replicas: a set is current while its farthest member confirms it, and at most until "
-          "its refresh") {
+TEST_CASE("DHT replicas: a set is current while its farthest member confirms it, until its refresh "
+          "at most") {
   fixture f;
   CHECK(f.sets.current("k", 0s) == nullptr);
   f.renew({10, 11, 12}, 0s);
   CHECK(f.sets.current("k", 29s) != nullptr);
   CHECK(f.sets.current("k", 30s) == nullptr);
-  f.sets.confirmed("k", at(10), 29s); // not the farthest
+  f.sets.confirmed("k", at(10), 29s); // not the farthest member
   CHECK(f.sets.current("k", 30s) == nullptr);
   f.sets.confirmed("k", at(12), 29s);
   CHECK(f.sets.current("k", 58s) != nullptr);
   for (auto now = 29s; now <= 300s; now += 10s) f.sets.confirmed("k", at(12), now);
   CHECK(f.sets.current("k", 299s) != nullptr);
   CHECK(f.sets.current("k", 300s) == nullptr);
-  f.renew({10, 11, 20}, 400s); // this node is the farthest: the one before it confirms
+  // This node is the farthest, so the member before it confirms.
+  f.renew({10, 11, 20}, 400s);
   f.sets.confirmed("k", at(11), 420s);
   CHECK(f.sets.current("k", 440s) != nullptr);
   f.sets.confirmed("unknown", at(11), 0s);
 }
 
-TEST_CASE("DHT replicas: a nearer node makes a set stale, and any node one that is not full") {
+TEST_CASE(
+    "DHT replicas: a nearer node makes a full set stale, and any node a set that is not full") {
   fixture f;
   f.renew({10, 12, 14}, 0s);
   CHECK(f.sets.arrived(at(15)).empty());
@@ -90,17 +92,18 @@ TEST_CASE("DHT replicas: a set is stale when a member leaves, or when this node'
 }
 
 TEST_CASE(
-    "DHT replicas: a member that denies to be one is believed, but not soon after a look-up") {
+    "DHT replicas: a member that says it is no replica is believed, except soon after a look-up") {
   fixture f;
   f.renew({10, 12, 14}, 0s);
   CHECK_FALSE(f.sets.denied("k", replica_sets::denial_patience - 1ms));
   CHECK(f.sets.denied("k", replica_sets::denial_patience));
-  CHECK_FALSE(f.sets.denied("k", 10s)); // it is stale
+  // The set is stale already.
+  CHECK_FALSE(f.sets.denied("k", 10s));
   CHECK_FALSE(f.sets.denied("unknown", 10s));
 }
 
-TEST_CASE("DHT replicas: a set stays merged while its members are the same and this node misses no "
-          "messages") {
+TEST_CASE(
+    "DHT replicas: a set stays merged while its members stay and this node misses no messages") {
   fixture f;
   CHECK_FALSE(f.renew({10, 12, 20}, 0s).merged);
   CHECK(f.renew({10, 12, 20}, 0s, true).merged);
@@ -110,13 +113,14 @@ TEST_CASE("DHT replicas: a set stays merged while its members are the same and t
   CHECK(f.sets.holds("k"));
   f.sets.missed_messages();
   CHECK_FALSE(f.sets.find("k")->merged);
-  f.renew({10, 12, 14}, 4s, true); // this node is no replica: it polls for changes in any case
+  // This node is no replica, so it polls for changes in any case.
+  f.renew({10, 12, 14}, 4s, true);
   CHECK_FALSE(f.sets.holds("k"));
   f.sets.missed_messages();
   CHECK(f.sets.find("k")->merged);
 }
 
-TEST_CASE("DHT replicas: a set that is not used is forgotten") {
+TEST_CASE("DHT replicas: an unused set is forgotten") {
   fixture f;
   f.renew({10}, 0s);
   f.sets.drop_idle(120s, 120s, [](const std::string&) { return false; });
@@ -141,7 +145,7 @@ TEST_CASE("DHT replicas: a node takes its place among the nearest") {
   CHECK(steps({node(1), node(2)}, 5, 2) == std::vector<std::uint32_t>{1, 2});
 }
 
-TEST_CASE("DHT replicas: others are nearer when the routing table knows enough of them") {
+TEST_CASE("DHT replicas: other nodes are nearer when the routing table has enough of them") {
   mini_world world;
   const caf::actor address = world.spawn<silent>(world.add_host("here"));
   replica_rank rank(at(20), 2);
@@ -156,7 +160,7 @@ TEST_CASE("DHT replicas: others are nearer when the routing table knows enough o
   CHECK_FALSE(rank.others_nearer("k", table));
 }
 
-TEST_CASE("DHT polls: one replica is asked after the other, and each once") {
+TEST_CASE("DHT polls: replicas are asked one after the other, each once") {
   replica_polls polls(at(20));
   const std::vector<contact> replicas{node(10), node(20), node(12), node(13)};
   const auto next = [&](std::uint32_t left_alone = 0) {
@@ -170,7 +174,8 @@ TEST_CASE("DHT polls: one replica is asked after the other, and each once") {
   CHECK(polls.contains("k"));
   const auto none = next();
   CHECK_FALSE(none.ask);
-  CHECK_FALSE(none.exhausted); // three answers are to come
+  // Three answers are missing.
+  CHECK_FALSE(none.exhausted);
   CHECK_FALSE(polls.failed("k"));
   CHECK_FALSE(polls.failed("k"));
   CHECK(polls.failed("k"));

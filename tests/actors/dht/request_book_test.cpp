@@ -50,8 +50,7 @@ TEST_CASE("DHT requests: an address is monitored while a request to it is open")
   CHECK(f.open(4, f.a, 1s));
 }
 
-TEST_CASE(
-    "DHT requests: a lost address is not monitored any more, and its open requests are named") {
+TEST_CASE("DHT requests: a lost address is no longer monitored, and its open requests are named") {
   fixture f;
   f.open(1, f.a, 0s);
   f.open(2, f.b, 0s);
@@ -62,31 +61,36 @@ TEST_CASE(
   CHECK(f.book.close(2, 1s, false).was_last);
 }
 
-TEST_CASE("DHT requests: one is slow once, and fails after its timeout") {
+TEST_CASE("DHT requests: a request becomes slow once, and fails after its timeout") {
   fixture f;
   f.open(1, f.a, 0s);
   f.open(2, f.b, 100ms);
   CHECK(f.book.next_timer(100ms) == 400ms);
-  CHECK_FALSE(f.book.next_timer(100ms)); // it is set
+  // The timer is set already.
+  CHECK_FALSE(f.book.next_timer(100ms));
   CHECK_FALSE(f.book.timer_fired(400ms));
   CHECK(f.book.timer_fired(500ms));
   CHECK_FALSE(f.book.timer_fired(500ms));
   CHECK(f.book.next_slow(500ms) == 1u);
   CHECK_FALSE(f.book.next_slow(500ms));
   CHECK_FALSE(f.book.next_failed(500ms));
-  CHECK(f.book.next_timer(500ms) == 100ms); // until the second one is slow
+  // Until the second request is slow.
+  CHECK(f.book.next_timer(500ms) == 100ms);
   CHECK(f.book.timer_fired(600ms));
   f.book.close(2, 600ms, true);
-  CHECK_FALSE(f.book.next_slow(600ms)); // it was answered
+  // The request was answered.
+  CHECK_FALSE(f.book.next_slow(600ms));
   CHECK(f.book.next_timer(600ms) == 2400ms);
   CHECK_FALSE(f.book.next_failed(2999ms));
   CHECK(f.book.next_failed(3s) == 1u);
   f.book.close(1, 3s, false);
   CHECK(f.book.timer_fired(3s));
-  CHECK_FALSE(f.book.next_timer(3s)); // no request is open
+  // No request is open.
+  CHECK_FALSE(f.book.next_timer(3s));
 }
 
-TEST_CASE("DHT requests: a failed one was lost alone if its node has answered another one since") {
+TEST_CASE("DHT requests: a failed request was lost by itself if its node has answered another one "
+          "since") {
   fixture f;
   f.open(1, f.a, 0s);
   f.open(2, f.a, 1s);
@@ -98,7 +102,7 @@ TEST_CASE("DHT requests: a failed one was lost alone if its node has answered an
   CHECK_FALSE(f.book.answered_since(99));
 }
 
-TEST_CASE("DHT requests: an overdue one can still be answered, until too many are") {
+TEST_CASE("DHT requests: an overdue request can still be answered, until there are too many") {
   fixture f;
   f.open(1, f.a, 0s);
   f.book.give_up(1, f.book.close(1, 3s, false).what);

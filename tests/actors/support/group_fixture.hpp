@@ -1,5 +1,5 @@
-// Group actors that find each other at once and run one round; a test may kill one at a point of
-// the protocol.
+// Group actors that find each other at once and run one round. A test may kill a member at a named
+// point of the protocol.
 #pragma once
 
 #include "actors/averaging/group.hpp"
@@ -25,7 +25,7 @@ struct group_fixture {
   };
 
   mini_world world;
-  averaging_config config; ///< of members that are added from now on
+  averaging_config config; ///< applies to members that are added later
   caf::actor directory;
   std::vector<member> members;
 
@@ -53,7 +53,7 @@ struct group_fixture {
         {&host, world.spawn<group_actor>(host, owner, config, std::move(request)), log});
   }
 
-  /// Empty: nobody dies.
+  /// Empty if no member dies.
   void kill_at(std::size_t member, std::string_view point) {
     if (point.empty()) return;
     world.on_probe = [this, member, point](mini_host& host, std::string_view at) {

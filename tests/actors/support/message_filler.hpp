@@ -1,4 +1,4 @@
-// Messages of every type with every kind of content, for tests that send what nobody would.
+// Messages of every type with every kind of content, for tests that send impossible ones.
 #pragma once
 
 #include "actors/all_messages.hpp"
@@ -45,7 +45,7 @@ constexpr bool is_leaf = std::is_integral_v<T> || std::is_same_v<T, std::string>
 template <class T>
 constexpr bool is_meta = std::is_base_of_v<caf::meta::annotation, T>;
 
-// An inspector that calls `f` for each field of a message; `f` recurses where it likes.
+// An inspector that calls `f` for each field of a message. `f` may recurse.
 template <class F>
 struct visitor {
   using result_type = void;
@@ -71,8 +71,8 @@ void each_field(T& x, F f) {
 struct filler {
   rng& random;
   const caf::actor& someone;
-  bool plausible =
-      false; ///< small numbers half of the time: counts, indices and epochs as they occur
+  /// Half of the numbers are small, as counts, indices and epochs are.
+  bool plausible = false;
 
   template <class T>
   void operator()(T& x) {

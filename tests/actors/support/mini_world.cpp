@@ -48,7 +48,7 @@ mini_world::mini_world(std::uint64_t seed, bool serializes)
 mini_world::~mini_world() {
   for (auto& one : hosts_) one.kill();
   settle();
-  for (auto& one : hosts_) one.actors_.clear(); // before the system is gone
+  for (auto& one : hosts_) one.actors_.clear(); // before the system ends
 }
 
 mini_host& mini_world::add_host(std::string name) {

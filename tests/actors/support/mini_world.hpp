@@ -1,7 +1,6 @@
-// The smallest world in which protocol actors can live: CAF's own deterministic test scheduler,
-// virtual time, and hosts that are only names. Messages between hosts arrive at once and cost
-// nothing; addresses are the actors' own handles. Everything that hosts observe is kept for the
-// test to look at.
+// The smallest world for protocol actors: CAF's deterministic test scheduler, virtual time, and
+// hosts that are only names. Messages between hosts arrive at once and cost nothing; addresses are
+// the actors' own handles. The world keeps all observations for the test.
 #pragma once
 
 #include "actors/host.hpp"
@@ -52,12 +51,12 @@ public:
     return left != failpoints.end() && left->second > 0 && left->second-- > 0;
   }
 
-  /// Kills every actor of this host, in the order of their birth.
+  /// Kills every actor of this host, in order of creation.
   void kill();
   bool alive() const noexcept { return alive_; }
 
   std::uint64_t up = 100'000'000, down = 100'000'000;
-  duration skew{}; ///< how wrong this host's UTC is
+  duration skew{}; ///< the error of this host's UTC
   std::uint64_t arrived = 0;
   std::map<std::string_view, unsigned> failpoints; ///< how often each is still taken
 
@@ -72,10 +71,10 @@ private:
 
 class mini_world {
 public:
-  /// `serializes`: whole caf::messages become bytes here. Registering their types for that takes
-  /// longer than the life of most worlds.
+  /// `serializes`: the test turns whole caf::messages into bytes. Registering the message types for
+  /// that takes longer than most worlds live.
   explicit mini_world(std::uint64_t seed = 1, bool serializes = false);
-  /// Kills all actors first, or periodic timers would keep the scheduler busy for ever.
+  /// Kills all actors first, because periodic timers would keep the scheduler busy for ever.
   ~mini_world();
 
   /// Ids ascend from 1 in the order of creation.
@@ -94,16 +93,16 @@ public:
     caf::anon_send(to, std::move(message));
   }
 
-  /// Runs all messages and timers up to now + `time`, in the order of their time.
+  /// Runs all messages and timers up to now + `time`, in order of time.
   void run_for(duration time);
-  /// Delivers what can be delivered without time passing.
+  /// Delivers the messages that need no time to pass.
   void settle();
   duration now() const;
 
   caf::actor_system& system() { return *system_; }
   std::uint64_t seed() const noexcept { return seed_; }
 
-  /// All observations of one kind, in order, with who made them.
+  /// All observations of one type, in order, with their hosts.
   template <class Observation>
   std::vector<std::pair<peer_id, Observation>> observed() const {
     std::vector<std::pair<peer_id, Observation>> out;
@@ -113,10 +112,10 @@ public:
   }
 
   std::vector<std::pair<peer_id, kept_observation>> observations;
-  /// Called at each probe; a test kills the host from here.
+  /// Called at each probe; a test may kill the host from here.
   std::function<void(mini_host&, std::string_view)> on_probe;
 
-  /// What UTC is at virtual time 0.
+  /// The UTC at virtual time 0.
   static constexpr std::int64_t utc_start_ns = 1'700'000'000'000'000'000;
 
 private:
@@ -129,7 +128,7 @@ private:
   std::unique_ptr<caf::actor_system> system_;
 };
 
-/// An actor that keeps the messages of types `Messages` that it gets, for a test to look at.
+/// An actor that keeps the messages of types `Messages` for the test.
 template <class... Messages>
 class collector : public caf::event_based_actor {
 public:
@@ -139,7 +138,8 @@ public:
       : caf::event_based_actor(config), into_(std::move(into)) {
     set_default_handler(caf::drop);
   }
-  void on_exit() override { into_.reset(); } // what it got may hold its own handle
+  // The kept messages may hold this actor's handle.
+  void on_exit() override { into_.reset(); }
 
 protected:
   caf::behavior make_behavior() override {

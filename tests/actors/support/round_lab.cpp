@@ -90,7 +90,8 @@ void round_lab::start() {
 }
 
 void round_lab::send(std::uint32_t from, const caf::actor& to, caf::message content) {
-  if (!members_[from].alive) return; // killed in the middle of a handler
+  // The member was killed in the middle of a handler.
+  if (!members_[from].alive) return;
   std::uint32_t m = 0;
   while (members_[m].address != to) ++m;
   if (filter && !filter(from, m, content)) return;
@@ -189,7 +190,7 @@ bool round_lab::run() {
 }
 
 void round_lab::leave() {
-  // Who is not needed ends, and who watches it learns of that.
+  // The actor of a member that is not needed ends, and members that watch it learn of that.
   for (bool again = true; again;) {
     again = false;
     for (std::uint32_t m = 0; m < size(); ++m) {
@@ -254,7 +255,7 @@ std::optional<std::string> round_lab::violation_of(const round_result& result,
 std::vector<std::string> round_lab::errors() const {
   std::vector<std::string> out = suspicions;
   const round_result* first = nullptr;
-  // Values are below 190, and are written twice. What top_k leaves of them is what is averaged.
+  // Values are below 190 and are encoded twice. The result averages the values that top_k leaves.
   const bool drops = options_.codec == kernels::codec::top_k;
   const double tolerance = 1e-4 + (drops ? 0 : 2 * 190 * kernels::largest_loss(options_.codec));
   for (std::uint32_t m = 0; m < size(); ++m) {

@@ -1,6 +1,6 @@
-// All members of one averaging round as plain state machines, and a network between them that is
-// only queues: a test decides what arrives when, who dies and which pairs lose each other, message
-// by message.
+// All members of one averaging round as plain state machines, and a network that consists of
+// queues. A test decides when each message arrives, which members die, and which pairs lose each
+// other.
 #pragma once
 
 #include "actors/averaging/butterfly.hpp"
@@ -21,8 +21,8 @@ namespace shoal::actors::testing {
 
 struct lab_member {
   std::uint64_t weight = 1;
-  bool reachable = true; ///< false: gets no part
-  bool takes = true;     ///< false: only reduces
+  bool reachable = true; ///< false: the member gets no part
+  bool takes = true;     ///< false: the member only reduces
   std::uint64_t rate_up = 1, rate_down = 1;
 };
 
@@ -33,9 +33,10 @@ struct lab_options {
   std::uint32_t window_chunks = 2;
   kernels::codec codec = kernels::codec::none; ///< both ways; top_k: of contributions only
   double top_k_fraction = 0.5;
-  std::string conduct = "honest"; ///< of all members
+  std::string conduct = "honest"; ///< the conduct of all members
   std::string aggregator = "mean";
-  std::optional<std::uint64_t> shuffle{}; ///< seed: messages of different pairs overtake each other
+  std::optional<std::uint64_t>
+      shuffle{}; ///< seed; messages of different pairs then overtake each other
 };
 
 class round_lab {
@@ -45,26 +46,26 @@ public:
   round_lab(const round_lab&) = delete;
 
   void start();
-  /// Delivers one message; false if there is none.
+  /// Delivers one message. False if there is none.
   bool step();
-  /// Delivers all that is under way, without time passing.
+  /// Delivers all messages under way; no time passes.
   void settle();
-  /// Time passes, and senders are looked at.
+  /// Time passes, and members check their senders.
   void pass(duration time);
-  /// Until everybody who lives has a result. False: some have none when all timeouts are over.
+  /// Runs until all live members have a result. False if some have none after all timeouts.
   bool run();
 
-  /// It ends; `lost`: with all that it had sent and that has not arrived.
+  /// The member ends. `lost`: all its messages that have not arrived are lost.
   void kill(std::uint32_t member, bool lost);
-  /// Neither hears of the other any more. Both notice now, or when `notice` is called.
+  /// Cuts a pair off from each other. Both notice now, or when `notice` is called.
   void cut(std::uint32_t a, std::uint32_t b, bool notice_now);
   void notice();
-  /// What `from` says to `to` waits until release().
+  /// Keeps the messages of `from` to `to` until release().
   void hold_back(std::uint32_t from, std::uint32_t to) { held_.insert({from, to}); }
   void release() { held_.clear(); }
-  /// As if `from` had sent it.
+  /// Sends a message as `from`.
   void inject(std::uint32_t from, std::uint32_t to, caf::message content);
-  /// As if somebody who is no member had.
+  /// Sends a message from a stranger to the group.
   void inject_by_stranger(std::uint32_t to, caf::message content);
 
   std::uint32_t size() const { return static_cast<std::uint32_t>(members_.size()); }
@@ -77,15 +78,15 @@ public:
   duration sender_timeout() const { return config_.sender_timeout; }
   duration round_timeout() const { return config_.round_timeout; }
   std::uint64_t delivered = 0;
-  std::uint64_t bytes = 0; ///< of payloads sent
+  std::uint64_t bytes = 0; ///< size of the sent payloads
   std::vector<std::string> suspicions;
   std::map<std::string, std::uint64_t> probes;
   std::function<void(std::uint32_t member, std::string_view point)> on_probe;
-  /// Sees each message before it is under way; false: it is lost.
+  /// Sees each message before it is under way. False: the message is lost.
   std::function<bool(std::uint32_t from, std::uint32_t to, const caf::message&)> filter;
 
-  /// What is wrong with the results, the dead ones' included: other bits, sums that are not the
-  /// senders', an outcome that does not say what happened.
+  /// Describes errors in the results, also in those of dead members. An error is a difference in
+  /// bits, a sum that does not match its senders, or an outcome that does not match the events.
   std::vector<std::string> errors() const;
   /// The members' outcomes, as `opf-` (ok, partial, failed, dead without one).
   std::string outcomes() const;
@@ -99,16 +100,16 @@ private:
     std::unique_ptr<butterfly> round;
     std::optional<round_result> result;
     bool alive = true;
-    bool left = false; // its actor has quit
+    bool left = false; // the member's actor has quit
   };
   struct envelope {
     std::uint64_t order = 0;
-    std::optional<caf::message> content; // none: `from` is gone
+    std::optional<caf::message> content; // empty: `from` is gone
   };
   using pair = std::pair<std::uint32_t, std::uint32_t>;
 
   void leave();
-  /// What the aggregator says of a stretch of the result. Lossy codecs are not looked at.
+  /// The verification of the aggregator for a stretch of the result. Lossy codecs are not checked.
   std::optional<std::string> violation_of(const round_result& result,
                                           const part_outcome& stretch) const;
   void send(std::uint32_t from, const caf::actor& to, caf::message content);

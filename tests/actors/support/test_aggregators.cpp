@@ -10,7 +10,7 @@ namespace shoal::actors::testing {
 
 namespace {
 
-/// Keeps what is added; refuses values that are not finite.
+/// Keeps the added values; refuses values that are not finite.
 class retaining : public aggregator {
 public:
   void open(std::size_t, std::span<const std::uint64_t>) override { added_.clear(); }
@@ -65,7 +65,7 @@ class middle_norm final : public retaining {
   }
 };
 
-/// `expected(inputs, j)`: value j of the part.
+/// `expected(inputs, j)` returns value j of the part.
 template <class Expected>
 std::optional<std::string> compare(const aggregate_claim& what, Expected expected) {
   std::vector<std::span<const float>> inputs;

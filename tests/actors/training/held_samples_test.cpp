@@ -17,7 +17,7 @@ held_samples with_ready(std::uint64_t first, std::uint32_t count) {
   return out;
 }
 
-/// Ten samples from 0 on, of which the first `count` have been computed.
+/// Ten samples from 0 on. The first `count` of them are computed.
 held_samples with_computed(std::uint64_t count) {
   auto out = with_ready(0, 10);
   out.start(out.take(count, bytes, 1s));
@@ -28,8 +28,7 @@ held_samples with_computed(std::uint64_t count) {
 
 } // namespace
 
-TEST_CASE(
-    "held samples: a job takes ready samples in their order, and cuts a block that is too large") {
+TEST_CASE("held samples: a job takes ready samples in order, and cuts a block that is too large") {
   auto held = with_ready(0, 3);
   held.add_ready({10, 4}, payload::size_only(bytes * 4), bytes);
   CHECK(held.ready() == 7);
@@ -64,8 +63,8 @@ TEST_CASE("held samples: a running job is promised until the peer leaves its sta
   CHECK_FALSE(held.end_job());
 }
 
-TEST_CASE("held samples: a round that fails keeps its samples, before those that were computed "
-          "meanwhile") {
+TEST_CASE(
+    "held samples: a failed round keeps its samples, before those that were computed meanwhile") {
   auto held = with_computed(4);
   held.begin_round();
   CHECK(held.none_computed());
@@ -77,8 +76,8 @@ TEST_CASE("held samples: a round that fails keeps its samples, before those that
   CHECK(held.give_up() == ranges{{0, 6}});
 }
 
-TEST_CASE("held samples: a round that ends well takes its samples, and those computed meanwhile "
-          "still count") {
+TEST_CASE("held samples: a successful round takes its samples, and those computed meanwhile still "
+          "count") {
   auto held = with_computed(4);
   held.begin_round();
   held.add_computed({{4, 2}}, 2);
@@ -90,7 +89,7 @@ TEST_CASE("held samples: a round that ends well takes its samples, and those com
   CHECK(held.give_up() == ranges{{4, 2}});
 }
 
-TEST_CASE("held samples: all leases are renewed, whatever has become of the samples") {
+TEST_CASE("held samples: the leases of samples in all phases are renewed") {
   auto held = with_computed(2);
   held.begin_round();
   held.add_computed({{20, 1}}, 1);

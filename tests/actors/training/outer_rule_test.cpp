@@ -25,7 +25,8 @@ struct zeros final : sample_source {
   bool is_size_only() const override { return false; }
 };
 
-/// Each step takes one from each of four parameters. An averaged optimizer state is made one less.
+/// Each step subtracts one from each of four parameters. The repair of an averaged optimizer state
+/// subtracts one.
 class falling_work final : public workload {
 public:
   std::uint64_t value_count() const override { return 4; }
@@ -68,8 +69,8 @@ model_state state_of(std::vector<float> parameters, std::vector<float> optimizer
   return out;
 }
 
-/// Outer momentum on the first half of the parameters: its contribution is a part of them, and it
-/// remembers.
+/// Outer momentum on the first half of the parameters. The contribution is a part of them, and the
+/// rule has a method state.
 class half_with_momentum final : public outer_rule {
 public:
   struct seen {
@@ -107,8 +108,8 @@ private:
 
 } // namespace
 
-TEST_CASE("delta rule: the next state is the mean, and what the peer's own steps have added since "
-          "the round began") {
+TEST_CASE(
+    "delta rule: the next state is the mean plus the peer's own steps since the round began") {
   const delta_rule rule(false);
   const auto began = state_of({1, 2}), shared = state_of({0, 0});
   CHECK(floats(rule.contribution(began, shared)) == std::vector<float>{1, 2});
@@ -119,8 +120,8 @@ TEST_CASE("delta rule: the next state is the mean, and what the peer's own steps
   CHECK(floats(next.own.parameters) == std::vector<float>{10.5, 20});
 }
 
-TEST_CASE(
-    "delta rule: an averaged optimizer state is taken as it is, and repaired by the workload") {
+TEST_CASE("delta rule: an averaged optimizer state is taken without a difference, and the workload "
+          "repairs it") {
   const delta_rule rule(true);
   const auto began = state_of({1, 2}, {5}), shared = state_of({0, 0}, {4});
   CHECK(floats(rule.contribution(began, shared)) == std::vector<float>{1, 2, 5});
@@ -131,7 +132,7 @@ TEST_CASE(
   CHECK(floats(next.own.optimizer) == std::vector<float>{29});
 }
 
-TEST_CASE("delta rule: sizes without numbers stay sizes") {
+TEST_CASE("delta rule: hollow states stay hollow") {
   const delta_rule rule(true);
   model_state size_only;
   size_only.parameters = payload::size_only(40);
@@ -144,8 +145,8 @@ TEST_CASE("delta rule: sizes without numbers stay sizes") {
       40);
 }
 
-TEST_CASE("another outer rule may average a part of the parameters, and what it remembers comes to "
-          "joiners and checkpoints") {
+TEST_CASE("an outer rule may average a part of the parameters, and its state goes to joiners and "
+          "checkpoints") {
   mini_world world;
   auto& home = world.add_host("shard");
   const auto first = world.spawn<dht_node>(home, dht_config{});

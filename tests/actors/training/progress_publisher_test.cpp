@@ -28,7 +28,7 @@ TEST_CASE(
   CHECK_FALSE(records.is_news(at(1, 8), 9s));
 }
 
-TEST_CASE("progress publisher: a record that says something new is published at once") {
+TEST_CASE("progress publisher: a changed record is published at once") {
   progress_publisher records(timing);
   CHECK(records.is_news(at(1, 8), 0s));
   CHECK(records.is_news(at(1, 16), 1ms));
@@ -41,7 +41,7 @@ TEST_CASE("progress publisher: records out of turn keep min_refresh between them
   REQUIRE(records.is_news(at(1, 8), 1s));
   CHECK_FALSE(records.may_announce(1199ms));
   CHECK(records.may_announce(1200ms));
-  // A record that was no news does not count.
+  // A record without news does not count.
   REQUIRE_FALSE(records.is_news(at(1, 8), 1100ms));
   CHECK(records.may_announce(1200ms));
 }
@@ -60,7 +60,7 @@ TEST_CASE("progress publisher: the next reading is due after half of the time to
 }
 
 TEST_CASE(
-    "progress publisher: before anything was read the next reading is due after a second at most") {
+    "progress publisher: before the first reading the next one is due after a second at most") {
   const progress_publisher records(timing);
   CHECK(records.next_refresh({false, {}, 0, 0, false}) == 1s);
   CHECK(records.next_refresh({false, {}, 8, 10, false}) == 400ms);
@@ -74,7 +74,7 @@ TEST_CASE(
   CHECK(records.next_refresh({true, 60s, 0, 0, true}) == 5s);
 }
 
-TEST_CASE("progress publisher: only the latest plan is due, and a nearer one is sooner") {
+TEST_CASE("progress publisher: only the latest plan is due, and an earlier time replaces it") {
   progress_publisher records(timing);
   const auto first = records.plan(5s, 0s);
   CHECK(records.is_due(first));

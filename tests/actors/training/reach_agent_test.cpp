@@ -12,7 +12,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// A peer and some others, of which the tests make the records up.
+/// A peer and some others with made-up records.
 struct lab {
   using silent = collector<found>;
   mini_world world;
@@ -42,7 +42,7 @@ reach_agent agent(bool enabled = true) {
 
 } // namespace
 
-TEST_CASE("reach agent: where nobody asks, everybody is open and nothing is looked for") {
+TEST_CASE("reach agent: without reachability checks every peer is open and no inquiry begins") {
   lab t;
   t.add(reach::unknown);
   auto reach = agent(false);
@@ -52,7 +52,7 @@ TEST_CASE("reach agent: where nobody asks, everybody is open and nothing is look
   CHECK(reach.to_greet(t.others, false).empty());
 }
 
-TEST_CASE("reach agent: the first look waits a quarter of its patience for more records") {
+TEST_CASE("reach agent: the first inquiry waits a quarter of its timeout for more records") {
   lab t;
   auto reach = agent();
   CHECK(reach.look(t.others, t.self, {}, 0s).empty());
@@ -66,8 +66,8 @@ TEST_CASE("reach agent: the first look waits a quarter of its patience for more 
   CHECK_FALSE(reach.due(1h));
 }
 
-TEST_CASE("reach agent: a cone is reached by all with a relay, a symmetric peer by the relay, and "
-          "both by nobody without one") {
+TEST_CASE("reach agent: with a relay all reach a cone and the relay reaches a symmetric peer, "
+          "without one none does") {
   for (const bool one_address : {true, false}) {
     lab t;
     for (int i = 0; i < 5; ++i) t.add(reach::open);
@@ -91,8 +91,8 @@ TEST_CASE("reach agent: a cone is reached by all with a relay, a symmetric peer 
   }
 }
 
-TEST_CASE("reach agent: a peer that nobody can reach greets each peer once that can be reached, "
-          "and again when it is back") {
+TEST_CASE("reach agent: an unreachable peer greets each reachable peer once, and again when that "
+          "peer is back") {
   lab t;
   t.add(reach::open);
   t.add(reach::cone, true);    // cannot be reached
@@ -100,7 +100,7 @@ TEST_CASE("reach agent: a peer that nobody can reach greets each peer once that 
   auto reach = agent();
   CHECK(reach.to_greet(t.others, false) == std::vector{t.peers[0], t.peers[2]});
   CHECK(reach.to_greet(t.others, false).empty());
-  CHECK(reach.to_greet(t.others, true).empty()); // a relay passes on what is sent to it
+  CHECK(reach.to_greet(t.others, true).empty()); // a relay forwards messages to this peer
   const auto first = t.records.front();
   t.others.replace({t.records[1], t.records[2]}, 1, 1s);
   CHECK(reach.to_greet(t.others, false).empty());

@@ -42,20 +42,21 @@ TEST_CASE("round tracker: a first group may take the whole matchmaking time to g
   CHECK(next_round(rounds).how.matchmaking_time == 8s);
 }
 
-TEST_CASE("round tracker: a leader waits as long as groups took to gather, and no shorter than the "
-          "method asks") {
+TEST_CASE("round tracker: a leader waits as long as groups took to gather, and at least as long as "
+          "the method asks") {
   round_tracker rounds(config());
   round_result gathered;
   gathered.outcome = outcome::ok;
   gathered.gathered = 1s;
   for (int i = 0; i < 50; ++i) rounds.learn(gathered, 10s);
-  CHECK(next_round(rounds).request.patience == 2s); // four times the poll interval is the least
+  // The lower bound is four times the poll interval.
+  CHECK(next_round(rounds).request.patience == 2s);
   CHECK(next_round(rounds, 5s).request.patience == 5s);
   CHECK(next_round(rounds, 50s).request.patience == 8s);
 }
 
-TEST_CASE("round tracker: after several groups in vain the peer looks for one for up to four times "
-          "as long") {
+TEST_CASE("round tracker: after several missed groups the peer looks for a group for up to four "
+          "times as long") {
   round_tracker rounds(config());
   rounds.learn(missed(reason::group_too_small), 10s);
   CHECK(next_round(rounds).how.matchmaking_time == 8s);

@@ -14,7 +14,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// A client whose effects are written down, and some replicas of which the tests say what they do.
+/// A client with recorded effects, and some replicas that the tests play.
 struct lab final : shard_client::io {
   using silent = collector<found>;
   mini_world world;
@@ -53,7 +53,7 @@ struct lab final : shard_client::io {
     return record{"shard", of, replica_record{territory, role}.pack(), 0};
   }
 
-  /// The messages of one kind that `to` was sent.
+  /// The messages of one type that `to` got.
   template <class Message>
   std::vector<Message> to(const caf::actor& whom) const {
     std::vector<Message> out;
@@ -72,8 +72,8 @@ commit of_round(std::uint64_t number) {
 
 } // namespace
 
-TEST_CASE("shard client: of several incarnations of a lone shard the one with the latest record is "
-          "asked for a whole window") {
+TEST_CASE(
+    "shard client: the incarnation of a lone shard with the latest record gets the whole window") {
   lab t;
   const auto old = t.actor(), fresh = t.actor();
   t.client.found({lab::alone(old, 5), lab::alone(fresh, 9)}, 1s);
@@ -85,8 +85,8 @@ TEST_CASE("shard client: of several incarnations of a lone shard the one with th
   CHECK(t.to<sample_request>(old).empty());
 }
 
-TEST_CASE("shard client: credit is given in strides of a quarter of the window, and again when "
-          "leases need renewal") {
+TEST_CASE("shard client: credit is given in strides of a quarter of the window, and when leases "
+          "need renewal") {
   lab t;
   const auto shard = t.actor();
   t.client.found({lab::alone(shard, 5)}, 0s);
@@ -98,7 +98,8 @@ TEST_CASE("shard client: credit is given in strides of a quarter of the window, 
   samples_come(64, 1s);
   t.held.start(t.held.take(15, 1, 1s));
   t.client.request(1s);
-  CHECK(t.to<sample_request>(shard).size() == 1); // 15 are less than a quarter
+  // 15 are less than a quarter.
+  CHECK(t.to<sample_request>(shard).size() == 1);
   t.held.end_job();
   t.held.start(t.held.take(1, 1, 1s));
   t.client.request(1s);
@@ -106,13 +107,14 @@ TEST_CASE("shard client: credit is given in strides of a quarter of the window, 
   CHECK(t.to<sample_request>(shard)[1].credit == 16);
   t.client.request(5s);
   CHECK(t.to<sample_request>(shard).size() == 2);
-  t.client.request(6s); // max_refresh after the last samples
+  // max_refresh after the last samples.
+  t.client.request(6s);
   REQUIRE(t.to<sample_request>(shard).size() == 3);
   CHECK(t.to<sample_request>(shard)[2].credit == 0);
   CHECK(index_count(t.to<sample_request>(shard)[2].held) == 49);
 }
 
-TEST_CASE("shard client: credit that brings nothing for two refresh intervals is given again") {
+TEST_CASE("shard client: credit without samples for two refresh intervals is given again") {
   lab t;
   const auto shard = t.actor();
   t.client.found({lab::alone(shard, 5)}, 1s);
@@ -122,7 +124,7 @@ TEST_CASE("shard client: credit that brings nothing for two refresh intervals is
   CHECK(t.to<sample_request>(shard).back().credit == 64);
 }
 
-TEST_CASE("shard client: a peer that has stopped asks for nothing") {
+TEST_CASE("shard client: a stopped peer asks for nothing") {
   lab t;
   const auto shard = t.actor();
   t.client.stop();
@@ -147,13 +149,12 @@ TEST_CASE("shard client: a primary is asked before backups, and the longest serv
   t.client.down(lab::weak(third), 2s);
   CHECK(t.client.is_current(lab::strong(first)));
   CHECK(t.look_ups == 1);
-  // Messages of the dead shard may still come, and are no stranger's.
+  // Messages of the dead shard may still arrive. They are not misbehaviour.
   CHECK(t.client.is_known(lab::strong(third)));
   CHECK_FALSE(t.client.is_known(lab::strong(t.me)));
 }
 
-TEST_CASE(
-    "shard client: a referral is followed, one to a lost primary only after it has been repeated") {
+TEST_CASE("shard client: a referral is followed, but one to a lost primary only after repetition") {
   lab t;
   const auto primary = t.actor(), backup = t.actor();
   t.client.found({lab::replica(primary, 10, replica_role::primary),
@@ -166,18 +167,19 @@ TEST_CASE(
     t.client.on(not_primary{primary}, lab::strong(backup), now);
     CHECK_FALSE(t.client.connected());
     t.client.look_up_due(now);
-    t.client.found({lab::replica(backup, 20, replica_role::backup)}, now); // there is nobody else
+    // There is no other replica.
+    t.client.found({lab::replica(backup, 20, replica_role::backup)}, now);
     REQUIRE(t.client.is_current(lab::strong(backup)));
   }
   CHECK(t.planned == std::vector<duration>(4, 200ms));
   t.client.on(not_primary{primary}, lab::strong(backup), now);
   CHECK(t.client.is_current(lab::strong(primary)));
-  // A word of the replica that was left changes nothing.
+  // An answer of a replica that was left changes nothing.
   t.client.on(not_primary{backup}, lab::strong(backup), now);
   CHECK(t.client.is_current(lab::strong(primary)));
 }
 
-TEST_CASE("shard client: shards are not looked up again within min_refresh, but then") {
+TEST_CASE("shard client: shards are looked up again no earlier than min_refresh later") {
   lab t;
   t.client.look_up(1s);
   t.client.look_up(1050ms);
@@ -188,7 +190,7 @@ TEST_CASE("shard client: shards are not looked up again within min_refresh, but 
   CHECK(t.look_ups == 2);
 }
 
-TEST_CASE("shard client: a commit is handed in to each new shard until one has answered") {
+TEST_CASE("shard client: a commit goes to each new shard until one has answered") {
   lab t;
   const auto first = t.actor(), second = t.actor();
   t.client.hand_in(of_round(1));
@@ -216,8 +218,8 @@ TEST_CASE("shard client: the oldest of too many unanswered commits is forgotten"
   CHECK(t.client.unanswered().front().epoch == 1);
 }
 
-TEST_CASE("shard client: a member commits for its neighbours, and leaves out who is elsewhere or "
-          "gave nothing") {
+TEST_CASE("shard client: a member commits for its neighbours, but not for those elsewhere or "
+          "without samples") {
   round_result round;
   round.epoch = 3;
   round.group = {3, 3};

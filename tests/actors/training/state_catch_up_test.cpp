@@ -15,7 +15,7 @@ using verdict = state_catch_up::verdict;
 
 constexpr std::uint64_t step_bytes = 400;
 
-/// A peer at an epoch of its own, and others of which the tests make the records up.
+/// A peer at an epoch of its own, and others with made-up records.
 struct lab {
   using silent = collector<found>;
   mini_world world;
@@ -24,7 +24,7 @@ struct lab {
   progress_table others;
   model_state state;
   bool one_branch = true;
-  std::uint64_t rate_down = 8'000'000; // 1 MB a second
+  std::uint64_t rate_down = 8'000'000; // 1 MB/s
   bool needs_reachable = false;
   state_catch_up machine = made(true);
 
@@ -63,7 +63,7 @@ struct lab {
     others.replace(records, 1, 0s);
     return id;
   }
-  /// The others are at `epoch` now.
+  /// Moves the others to `epoch`.
   void move_to(std::uint64_t epoch, std::size_t count = 3) {
     records.clear();
     for (std::size_t i = 0; i < count; ++i) add(epoch);
@@ -79,7 +79,7 @@ struct lab {
     for (const auto& one : of) out.push_back(one.peer);
     return out;
   }
-  /// The download under way brings the leading state.
+  /// The current download brings the leading state.
   model_state take_state(const state_catch_up::plan& plan, std::uint64_t epoch,
                          std::uint64_t id_epoch) {
     model_state theirs = state;
@@ -109,10 +109,11 @@ struct lab {
 
 } // namespace
 
-TEST_CASE("catch-up: a peer that has missed few steps downloads these, and one that has missed "
-          "many the state") {
+TEST_CASE(
+    "catch-up: a peer that missed few steps downloads them, and one that missed many the state") {
   lab t;
-  t.move_to(2); // two steps: 800 bytes, the state has 1200
+  // Two steps have 800 bytes, the state has 1200.
+  t.move_to(2);
   auto plan = t.begin();
   REQUIRE(plan.what == verdict::download);
   CHECK(plan.download->object() == step_object(t.state.id));
@@ -124,8 +125,8 @@ TEST_CASE("catch-up: a peer that has missed few steps downloads these, and one t
   CHECK(plan.download->object() == lab::at(3));
 }
 
-TEST_CASE("catch-up: where each peer has parameters of its own any state of the epoch will do, and "
-          "no step") {
+TEST_CASE(
+    "catch-up: with own parameters at each peer any state of the epoch will do, and no step") {
   lab t(false);
   t.add(1);
   const auto ahead = t.add(2);
@@ -137,14 +138,14 @@ TEST_CASE("catch-up: where each peer has parameters of its own any state of the 
   CHECK_FALSE(t.machine.goes_on(t.others, t.own(), t.others.leading(t.own())));
 }
 
-TEST_CASE(
-    "catch-up: donors with the fastest lines are asked first, and nobody twice before the others") {
+TEST_CASE("catch-up: donors with the fastest lines are asked first, and each once before any is "
+          "asked again") {
   lab t;
   t.add(3, 10);
   const auto fast = t.add(3, 30), medium = t.add(3, 20);
   CHECK(lab::ids(t.begin().donors) == std::vector{fast, medium});
   CHECK(lab::ids(t.begin().donors) == std::vector<peer_id>{100});
-  // Then there is nobody left, and all may be asked again after a pause.
+  // No other donor is left, so all may be asked again after a pause.
   auto plan = t.begin(2s);
   CHECK(plan.what == verdict::nobody);
   CHECK(plan.pause == 5s);
@@ -165,8 +166,7 @@ TEST_CASE("catch-up: a faulty donor is never asked again") {
   CHECK(lab::ids(t.begin().donors) == std::vector{honest});
 }
 
-TEST_CASE("catch-up: unreachable donors are asked when nobody else is left, but by peers that dial "
-          "everybody") {
+TEST_CASE("catch-up: unreachable donors are a last resort, except for peers that cannot use them") {
   lab t;
   const auto hidden = t.add(3, 30, true);
   CHECK(lab::ids(t.begin().donors) == std::vector{hidden});
@@ -180,16 +180,17 @@ TEST_CASE("catch-up: unreachable donors are asked when nobody else is left, but 
   CHECK(same.begin().what == verdict::nobody);
 }
 
-TEST_CASE("catch-up: the others wait for a peer whose download is short, and need not for a long "
-          "one until it nears its end") {
+TEST_CASE("catch-up: the others wait for a short download, and for a long one only near its end") {
   lab t;
   t.move_to(3);
-  CHECK(t.begin().arrives_soon); // 1200 bytes at 1 MB a second
+  // 1200 bytes at 1 MB/s.
+  CHECK(t.begin().arrives_soon);
   REQUIRE(t.machine.arriving());
   CHECK(t.machine.arriving()->epoch == 3);
   lab slow;
   slow.move_to(3);
-  slow.rate_down = 2000; // 1000 bits in half of the time that others wait
+  // 1000 bits in half of the time that the others wait.
+  slow.rate_down = 2000;
   const auto plan = slow.begin();
   CHECK_FALSE(plan.arrives_soon);
   CHECK(plan.fetch.announce_bytes == 1000);
@@ -199,8 +200,8 @@ TEST_CASE("catch-up: the others wait for a peer whose download is short, and nee
   CHECK(slow.machine.arriving());
 }
 
-TEST_CASE("catch-up: a state that is old when it is here is followed by the steps since, and those "
-          "who have it are asked first") {
+TEST_CASE(
+    "catch-up: an outdated state is followed by the steps since then, from its holders first") {
   lab t;
   t.move_to(10);
   auto next = t.take_state(t.begin(), 10, 10);
@@ -213,8 +214,8 @@ TEST_CASE("catch-up: a state that is old when it is here is followed by the step
   CHECK(plan.donors.size() == 2);
 }
 
-TEST_CASE("catch-up: a peer that falls further and further behind is too slow, and pauses, twice "
-          "as long each time") {
+TEST_CASE(
+    "catch-up: a peer that falls further behind is too slow, and each pause is twice as long") {
   lab t;
   duration now = 1s;
   for (const auto pause : {80s, 160s, 320s}) {
@@ -224,7 +225,8 @@ TEST_CASE("catch-up: a peer that falls further and further behind is too slow, a
     t.adopt(t.take_state(t.begin(now), 10, 10));
     t.move_to(11);
     REQUIRE(t.machine.goes_on(t.others, t.own(), t.others.leading(t.own())));
-    t.move_to(15); // five steps, one when it began
+    // Five steps, after one at the begin.
+    t.move_to(15);
     REQUIRE(t.begin(now).what == verdict::download);
     t.fail(reason::busy);
     t.move_to(16);
@@ -236,8 +238,8 @@ TEST_CASE("catch-up: a peer that falls further and further behind is too slow, a
   }
 }
 
-TEST_CASE("catch-up: states that were all too old when they were here make a peer too slow, too, "
-          "and arriving ends that") {
+TEST_CASE("catch-up: several states that were outdated on arrival make a peer too slow, and "
+          "arrival ends that") {
   for (const bool arrives : {false, true}) {
     lab t;
     for (std::uint64_t i = 1; i <= 3; ++i) {
@@ -253,11 +255,12 @@ TEST_CASE("catch-up: states that were all too old when they were here make a pee
   }
 }
 
-TEST_CASE("catch-up: when nobody has the next step any more, the whole state is downloaded") {
+TEST_CASE("catch-up: without a donor of the next step, the whole state is downloaded") {
   lab t;
   t.move_to(1);
   REQUIRE(t.begin().download->object() == step_object(t.state.id));
-  t.fail(reason::busy); // a donor may have it that is busy
+  // A busy donor may have the step.
+  t.fail(reason::busy);
   t.machine.adopted(false);
   REQUIRE(t.begin().download->object() == step_object(t.state.id));
   t.fail(reason::out_of_sync);
@@ -265,8 +268,7 @@ TEST_CASE("catch-up: when nobody has the next step any more, the whole state is 
   CHECK(t.begin().download->object() == lab::at(1));
 }
 
-TEST_CASE(
-    "catch-up: a download that was begun is resumed, from those who may have kept the state") {
+TEST_CASE("catch-up: an earlier download is resumed, from peers that may have kept the state") {
   lab t;
   t.move_to(10);
   const auto plan = t.begin();
@@ -280,7 +282,8 @@ TEST_CASE(
   CHECK(t.begin().download == plan.download);
 }
 
-TEST_CASE("catch-up: a step beside computing is fetched from peers that have the round's result") {
+TEST_CASE("catch-up: a step concurrent with computing is fetched from peers that have the round's "
+          "result") {
   lab t;
   t.add(0);
   CHECK(t.machine.begin_step(t.now()).what == verdict::nobody);

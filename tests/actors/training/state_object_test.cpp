@@ -1,4 +1,4 @@
-// A state that has a part of the method's own, as it travels. The other objects:
+// A state with a method state, as a download. The other objects are in
 // tests/actors/state_fetcher_test.cpp.
 #include "actors/training/state_object.hpp"
 
@@ -38,7 +38,8 @@ bool same(const payload& a, const payload& b) {
 
 } // namespace
 
-TEST_CASE("a method's state travels behind the optimizer's, and chunks across the seam are whole") {
+TEST_CASE("a method state follows the optimizer's in a download, and chunks across the seam are "
+          "complete") {
   const auto before = a_state(true);
   CHECK(before.bytes() == 32);
   const auto after = travelled(before, 12);
@@ -48,21 +49,21 @@ TEST_CASE("a method's state travels behind the optimizer's, and chunks across th
   CHECK(content_of(after) == content_of(before));
 }
 
-TEST_CASE("a peer whose method has a state takes one from before the first round, which has none") {
+TEST_CASE("a peer whose method has a state downloads one from before the first round, without a "
+          "method state") {
   const auto after = travelled(a_state(false), 12);
   CHECK(after.method_state.empty());
   CHECK(after.optimizer.size() == 8);
 }
 
-TEST_CASE("an offer with a method's state makes no sense where the method has none, nor one of "
-          "another size") {
+TEST_CASE(
+    "an offer with a method state is refused if the method has none, or one of another size") {
   const auto offer = shared_object(a_state(true), 8).offer();
   CHECK_FALSE(state_download({1, 2}, 12, 8, false).sensible(offer, 1000));
   CHECK_FALSE(state_download({1, 2}, 12, 8, false, 16).sensible(offer, 1000));
 }
 
-TEST_CASE("a state without a method's part is offered, and named by its content, as if there were "
-          "no such part") {
+TEST_CASE("a state without a method state is offered and named as if there were no such field") {
   const auto plain = a_state(false);
   CHECK(shared_object(plain, 8).offer().size == 20);
   CHECK(content_of(plain) != content_of(a_state(true)));
