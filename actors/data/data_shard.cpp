@@ -89,7 +89,8 @@ caf::behavior data_shard::make_behavior() {
     ledger_->doubt_all_before();
     ledger_lost(ledger_->next());
   }
-  arm_lease_timer(); // a ledger that was taken over has leases
+  // A ledger that was taken over has leases.
+  arm_lease_timer();
   return {
       [this](const sample_request& what) { on_request(what); },
       [this](const samples_returned& what) { on_returned(what); },
@@ -166,8 +167,8 @@ void data_shard::kept(std::function<void()> then) {
 }
 
 void data_shard::ledger_lost(std::uint64_t before) {
-  // Territories that are numbered by time (those of a cluster) begin beyond what a list of ranges
-  // can hold.
+  // In a cluster, block numbers derive from the time. A list of ranges cannot cover all indices
+  // below them.
   if (before / territory_size > most_listed_territories)
     return here().observe(samples_reported{
         fmt::format("lost: nobody is here who knew what became of samples before {}", before),
@@ -261,11 +262,12 @@ void data_shard::accuse(peer_id peer, std::string what, std::vector<sample_range
 void data_shard::on_commit(const commit& what, std::function<void()> then) {
   const auto refuse = [&](std::string why) {
     misbehaviour(0, "commit: " + std::move(why));
-    kept(then); // nobody is to say it again
+    // Also confirmed, so that the sender does not repeat it.
+    kept(then);
   };
   if (what.parts_total == 0) return refuse("a round without parts");
   if (what.entries.size() > settings_.max_entries) return refuse("too many members");
-  // All or nothing: a commit that is wrong anywhere is not trusted elsewhere.
+  // A commit with any error is refused as a whole.
   std::vector<std::vector<sample_range>> checked;
   checked.reserve(what.entries.size());
   for (const auto& entry : what.entries) {
@@ -331,8 +333,7 @@ void data_shard::on_lease_timer() {
 void data_shard::arm_lease_timer() {
   if (lease_timer_runs_ || !answers() || !ledger_->has_leases()) return;
   lease_timer_runs_ = true;
-  // Many peers renew at different times: looking less often than each of their leases ends is
-  // enough.
+  // Peers renew at many different times. Expired leases are collected less often, to save timers.
   const auto coarse = std::max(ledger_->lease_time() / 16, duration{1});
   set_timer(std::max(ledger_->next_expiry() - now(), coarse), lease_timer);
 }
@@ -340,7 +341,8 @@ void data_shard::arm_lease_timer() {
 void data_shard::publish() {
   if (!settings_.dht) return;
   store what{std::string{data_shard_key}, {}};
-  // A record belongs to the node that signed it: a restarted host cannot replace that of its past.
+  // A record belongs to the node that signed it, so a restarted host cannot replace its earlier
+  // record.
   what.entry.subkey = fmt::format("{}#{:x}", here().name(), here().id());
   what.entry.address = address();
   what.entry.expires_utc_ns = here().utc_ns() + settings_.record_lifetime.count();

@@ -11,8 +11,8 @@ namespace {
 
 using kind = ledger_row_kind;
 
-// Beyond these a row is none of a correct replica's. A report is of one range of samples, and doubt
-// of whole territories of replicas that were.
+// Limits that the rows of a correct replica do not exceed. A report covers one range of samples.
+// Uncertain ranges cover whole index blocks of former replicas.
 constexpr std::uint64_t most_reported = std::numeric_limits<std::uint32_t>::max();
 constexpr std::uint64_t most_doubted = 4096 * territory_size;
 constexpr std::int64_t longest_lease_ns = std::int64_t{1} << 60;

@@ -1,6 +1,5 @@
-// A ledger, or what changed in it, as it travels between the replicas of a shard. Clocks differ
-// between hosts: a lease says how long it still lasts, and each replica counts from when it reads
-// that.
+// A ledger, or changes of one, in the form that replicas send each other. Clocks differ between
+// hosts, so a lease is sent with its remaining time, which counts from the receipt.
 #pragma once
 
 #include "actors/data/messages.hpp"
@@ -26,10 +25,10 @@ enum class ledger_row_kind : std::uint8_t {
 };
 
 std::vector<ledger_row> rows_of(const sample_ledger::changes& what, duration now);
-/// All of it: apply_rows() makes the same ledger of an empty one.
+/// The whole ledger. apply_rows() makes an equal ledger from these rows and an empty one.
 std::vector<ledger_row> rows_of(const sample_ledger& what, duration now);
 
-/// Errors: a row that no ledger has. The rows before it are applied.
+/// Errors: a row that no correct ledger has. The rows before it are applied.
 result<void> apply_rows(std::span<const ledger_row> rows, sample_ledger& to, duration now);
 
 } // namespace shoal::actors

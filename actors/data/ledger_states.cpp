@@ -7,11 +7,11 @@ namespace shoal::actors {
 
 namespace {
 
-/// Of a stretch: what is not final cuts the others off from each other.
+/// The least number of pieces in a stretch. Pieces that are not final separate stretches.
 constexpr std::size_t least_pieces = 64;
 
-/// The place of `what` in `in`, where it is put if it is not there; those that were put last are
-/// looked at first.
+/// The position of `what` in `in`. Appends `what` if it is not there. The search begins at the
+/// latest entry.
 template <class T, class Same>
 std::size_t place_of(std::vector<T>& in, const T& what, Same same) {
   for (auto i = in.size(); i-- > 0;)
@@ -64,7 +64,7 @@ std::uint64_t ledger_states::end() const {
   return std::max(open, packed_.empty() ? 0 : packed_.rbegin()->second.end);
 }
 
-/// The first stretch that ends behind `index`.
+/// The first stretch that ends after `index`.
 ledger_states::stretches::const_iterator ledger_states::stretch_from(std::uint64_t index) const {
   const auto after = packed_.upper_bound(index);
   if (after == packed_.begin()) return after;
@@ -93,8 +93,8 @@ void ledger_states::unpack(const stretch& from, std::uint64_t first, std::uint64
   }
 }
 
-/// Packs what is final for as long as possible without a gap. What is not stays open, and is looked
-/// at again when as much has come.
+/// Packs runs of final pieces without gaps. Other pieces stay open until as many new ones have been
+/// added.
 void ledger_states::pack() {
   std::vector<piece> run;
   const auto done = [&] {

@@ -1,9 +1,10 @@
-// The state of each issued sample index, as an interval_map has it. What is final never changes,
-// and grows by some hundred pieces with each step of a large swarm, so long stretches of it are
-// packed: 12 bytes a piece, and 40 for each round, instead of 110. Nothing is lost: a packed piece
-// that is asked for is the same as before, and one that is written to is unpacked first.
-// Complexity: as interval_map, plus the pieces of a stretch (at most 2 * stretch_pieces) for each
-// one that an interval touches.
+// The state of each issued sample index: an interval_map that packs final pieces. A final state
+// never changes, and each step of a large swarm adds hundreds of pieces. Long stretches of final
+// pieces therefore take 12 bytes per piece and 40 per round, instead of 110 per piece. Reads see
+// the original pieces. A write unpacks the stretch first.
+//
+// Complexity: as interval_map, plus the pieces of each stretch that an interval touches (at most 2
+// * stretch_pieces).
 #pragma once
 
 #include "actors/ids.hpp"
@@ -20,10 +21,10 @@ namespace shoal::actors {
 struct index_state {
   enum class kind : std::uint8_t { leased, returned, committed, partial };
   kind state = kind::returned;
-  peer_id peer =
-      0; ///< of the lease or of the gradient; 0 if returned, or leased to nobody knows whom
+  /// The peer of the lease or of the gradient. 0 if returned, or if an unclaimed lease.
+  peer_id peer = 0;
   duration expires{};      ///< leased only
-  std::uint64_t epoch = 0; ///< committed and partial, as all below
+  std::uint64_t epoch = 0; ///< committed and partial only, as are the fields below
   group_id group;
   std::uint32_t parts_included = 0, parts_total = 0;
 
@@ -38,16 +39,16 @@ public:
 
   bool empty() const noexcept { return open_.empty() && packed_.empty(); }
   std::size_t piece_count() const noexcept { return open_.piece_count() + packed_pieces_; }
-  /// Those that are not packed: at most a few stretches more than what is not final.
+  /// The pieces that are not packed: at most a few stretches more than those that are not final.
   std::size_t open_pieces() const noexcept { return open_.piece_count(); }
 
-  /// Gives [first, end) this state, whatever it had.
+  /// Gives all of [first, end) this state.
   void assign(std::uint64_t first, std::uint64_t end, const index_state& to);
-  /// The pieces inside [first, end), cut at its ends, ascending. A piece that goes on from one
-  /// stretch to the next is two.
+  /// The pieces inside [first, end), cut at its ends, ascending. A piece across the boundary of two
+  /// stretches is returned as two.
   std::vector<piece> pieces(std::uint64_t first, std::uint64_t end) const;
   std::vector<piece> pieces() const;
-  /// Behind the last index that has a state; 0 if none has.
+  /// The end of the last index that has a state; 0 if there is none.
   std::uint64_t end() const;
 
 private:
@@ -58,7 +59,7 @@ private:
   };
   struct packed_piece {
     std::uint32_t count = 0;
-    std::uint16_t round = 0, peer = 0; // in the stretch
+    std::uint16_t round = 0, peer = 0; // positions in the stretch's lists
     std::uint32_t parts_included = 0;
   };
   /// Final pieces without gaps.
@@ -79,7 +80,7 @@ private:
   interval_map<index_state> open_;
   stretches packed_;
   std::size_t packed_pieces_ = 0;
-  std::size_t look_at_ = 4 * stretch_pieces; // so many open pieces: some may be packed
+  std::size_t look_at_ = 4 * stretch_pieces; // number of open pieces at which to try packing
 };
 
 } // namespace shoal::actors

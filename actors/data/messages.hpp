@@ -14,20 +14,19 @@
 
 namespace shoal::actors {
 
-// ---- between peers and the data shard
-// ---------------------------------------------------------------
+// Messages between peers and the data shard.
 
-/// Asks the shard for up to `credit` further samples and renews all of the peer's leases.
+/// Asks the shard for up to `credit` more samples, and renews the leases in `held`.
 struct sample_request {
   peer_id peer = 0;
   caf::actor reply_to;
   std::uint32_t credit = 0;
-  std::vector<sample_range>
-      held; ///< the leases that the peer believes to hold; only these are renewed
+  /// The leases that the peer believes to hold. Only these are renewed.
+  std::vector<sample_range> held;
   SHOAL_MESSAGE(sample_request, x.peer, x.reply_to, x.credit, x.held)
 };
 
-/// Samples first .. first + count - 1, each of `data.size() / count` bytes, leased to the receiver.
+/// The samples of `range`, of `data.size() / range.count` bytes each, leased to the receiver.
 struct samples {
   sample_range range;
   payload data;
@@ -52,14 +51,15 @@ struct commit_entry {
 /// Every member of a finished round sends a commit for itself and for members that may be dead. It
 /// repeats the commit until commit_received arrives, so the same commit may arrive several times.
 struct commit {
-  std::uint64_t epoch = 0; ///< of the round: the epoch on which its gradients were computed, from 0
+  std::uint64_t epoch = 0; ///< epoch at which the round's gradients were computed, from 0
   group_id group;
   std::uint32_t parts_total = 0;
   std::vector<commit_entry> entries;
   SHOAL_MESSAGE(commit, x.epoch, x.group, x.parts_total, x.entries)
 };
 
-/// The shard has a commit of this round from the receiver, whether it accepts the commit or not.
+/// The shard has handled a commit of this round from the receiver, whether it was accepted or
+/// refused.
 struct commit_received {
   group_id group;
   SHOAL_MESSAGE(commit_received, x.group)
@@ -71,17 +71,16 @@ struct lease_lost {
   SHOAL_MESSAGE(lease_lost, x.ranges)
 };
 
-// ---- between the replicas of a data shard
-// -------------------------------------------------------------
+// Messages between the replicas of a data shard.
 
-/// A stretch of a ledger: the content of an index_state, a former lease or a report. `what` is a
+/// A range of a ledger: an index_state, a former lease or a report. The field `what` is a
 /// ledger_row_kind.
 struct ledger_row {
   std::uint64_t first = 0;
   std::uint64_t count = 0;
   std::uint8_t what = 0;
   peer_id peer = 0;
-  std::int64_t remaining_ns = 0; ///< of a lease, at the time of sending
+  std::int64_t remaining_ns = 0; ///< remaining time of a lease when it was sent
   std::uint64_t epoch = 0;
   group_id group;
   std::uint32_t parts_included = 0;
@@ -97,8 +96,8 @@ struct replica_info {
 };
 
 /// The sender is a replica in this role (a replica_role). A backup tells a primary that it has the
-/// primary's stream up to `applied`; stream 0 says that it has nothing. A primary answers that it
-/// continues the stream, with the token of the backup's hello.
+/// primary's stream up to `applied`; stream 0 says that it has none. A primary confirms the stream,
+/// with the token of the backup's hello.
 struct replica_hello {
   replica_info from;
   std::uint8_t role = 0;
@@ -108,17 +107,17 @@ struct replica_hello {
   SHOAL_MESSAGE(replica_hello, x.from, x.role, x.stream, x.applied, x.token)
 };
 
-/// Piece `sequence` of a stream: the whole ledger comes first, then every change. `what` is an
-/// update_kind.
+/// Piece `sequence` of a stream: the whole ledger comes first, then every change. The field `what`
+/// is an update_kind.
 struct ledger_update {
   replica_info from;
   std::uint64_t stream = 0;
   std::uint64_t sequence = 0;
   std::uint8_t what = 0;
-  std::uint64_t reserved = 0; ///< the sender issues no index of its own at this one or above
+  std::uint64_t reserved = 0; ///< the sender issues no fresh index at or above this one
   std::uint64_t known_territories = 0;
   std::vector<ledger_row> rows;
-  std::vector<replica_info> backups; ///< of the sender
+  std::vector<replica_info> backups; ///< backups of the sender that have its ledger
   SHOAL_MESSAGE(ledger_update, x.from, x.stream, x.sequence, x.what, x.reserved,
                 x.known_territories, x.rows, x.backups)
 };

@@ -11,7 +11,7 @@
 
 namespace shoal::actors {
 
-/// The data shard moved samples from one state to another (DESIGN section 4, data).
+/// The data shard moved samples from one state to another.
 enum class sample_state : std::uint8_t { leased, committed, returned, partial };
 struct samples_moved {
   static constexpr std::string_view observed_as = "samples_moved";
@@ -23,7 +23,7 @@ struct samples_moved {
   std::uint32_t parts_included = 0, parts_total = 0;
 };
 
-/// Samples that may have been used twice, or whose branch lost: reported, never silent.
+/// Samples that may have been used twice, or that belong to a losing branch.
 struct samples_reported {
   static constexpr std::string_view observed_as = "samples_reported";
   std::string why;

@@ -1,10 +1,9 @@
-// Pieces of a ledger in the order in which they were sent: small messages overtake large ones on
-// their way, as order holds only within each of the two classes (netem/fabric.hpp). A plain value
-// type.
+// Restores the order of a ledger's pieces. Small messages can overtake large ones, because
+// netem/fabric.hpp keeps the order only within each of the two classes. A plain value type.
 //
-// Streams of one sender have ascending numbers, and the pieces of each the sequence 1, 2, ... A
-// newer stream takes the place of the one before when its first piece is here. What is lost for
-// good stalls the stream; the sender notices, and begins a newer one.
+// The streams of one sender have ascending numbers, and the pieces of each stream the sequence
+// numbers 1, 2, ... A newer stream replaces an older one when its first piece arrives. A lost piece
+// stalls its stream; the sender notices that and starts a newer one.
 #pragma once
 
 #include "actors/data/messages.hpp"
@@ -20,15 +19,15 @@ class piece_order {
 public:
   static constexpr std::size_t most_early = 256;
 
-  /// 0: none has begun.
+  /// The current stream; 0 before the first one.
   std::uint64_t stream() const noexcept { return stream_; }
-  /// How many pieces of it were taken.
+  /// The number of pieces taken from it.
   std::uint64_t taken() const noexcept { return taken_; }
 
-  /// Calls `take(piece, begins)` for `what` if it is next, and for those that have waited for it;
-  /// `begins`: the first one of a stream. False from it: the piece is not taken, and no further one
-  /// is. What comes too early waits, and beyond `most_early` is dropped, as is what was taken and
-  /// what is of an older stream.
+  /// Calls `take(piece, begins)` for `what` if it is next, and then for waiting pieces that follow.
+  /// `begins`: the piece is the first of a stream. If `take` returns false, the piece does not
+  /// count and the calls end. Early pieces wait. Pieces beyond `most_early`, repeated ones and
+  /// those of older streams are dropped.
   template <class Take>
   void add(const ledger_update& what, Take take) {
     const bool begins = what.stream > stream_ && what.sequence == 1;

@@ -29,13 +29,14 @@ std::vector<sample_range> sample_ledger::lease(peer_id peer, std::uint32_t count
     append_range(out, lowest.first, end);
     wanted -= end - lowest.first;
   }
-  // Whoever asks for more than there is gets what there is.
+  // A peer that asks for more than there is gets the rest.
   const auto limit = std::min(limit_, (territory_ + 1) * territory_size);
   while (wanted > 0 && next_ < limit) {
     const auto first = next_;
     auto end = first + std::min(wanted, limit - first);
     const auto known = all_.pieces(first, end);
-    if (!known.empty() && known.front().first == first) { // another primary issued it instead of us
+    // Another primary issued this index.
+    if (!known.empty() && known.front().first == first) {
       next_ = known.front().end;
       continue;
     }
@@ -59,7 +60,8 @@ sample_ledger::renewal sample_ledger::renew(peer_id peer, std::span<const sample
       set(p.first, p.end, longer);
       append_range(out.renewed, p.first, p.end);
       if (p.value.peer == 0) append_range(out.claimed, p.first, p.end);
-    } else if (p.value.peer != peer) { // else final, by a round whose end the peer has not seen yet
+      // Otherwise final, by a round that the peer has not heard of yet.
+    } else if (p.value.peer != peer) {
       append_range(out.lost, p.first, p.end);
     }
   }
@@ -70,8 +72,8 @@ sample_ledger::renewal sample_ledger::renew(peer_id peer, std::span<const sample
   for (const auto& range : out.unknown)
     for (const auto& known : unsure(range.first, range.end()))
       for (const auto& p : all_.pieces(known.first, known.end))
-        if (p.value.state == kind::returned) { // the other primary leased it to this peer: nobody
-                                               // else gets it from us
+        // The other primary leased the index to this peer, so it is not leased again here.
+        if (p.value.state == kind::returned) {
           set(p.first, p.end, leased);
           append_range(out.claimed, p.first, p.end);
         }
@@ -97,7 +99,8 @@ sample_ledger::give_back_result sample_ledger::give_back(peer_id peer,
 std::vector<sample_ledger::loss> sample_ledger::expire(duration now) {
   std::map<peer_id, interval_set> taken;
   while (!by_expiry_.empty() && by_expiry_.begin()->first <= now) {
-    const auto due = by_expiry_.begin()->second.pieces(); // set() changes the map
+    // A copy, because set() changes the map.
+    const auto due = by_expiry_.begin()->second.pieces();
     for (const auto& range : due)
       for (const auto& p : all_.pieces(range.first, range.end)) {
         taken[p.value.peer].insert(p.first, p.end);
@@ -128,7 +131,7 @@ sample_ledger::commit(peer_id peer, std::span<const sample_range> ranges, std::u
   to.parts_total = parts_total;
   commit_result out;
   for (const auto& p : owned(peer, ranges, out.unknown)) commit_piece(p, to, out);
-  // The other primary may have leased to it what it never had from us.
+  // The other primary may have leased indices to it that this one did not.
   for (const auto& range : std::exchange(out.unknown, {})) {
     auto at = range.first;
     for (const auto& known : unsure(range.first, range.end()))
@@ -156,7 +159,7 @@ void sample_ledger::commit_piece(const piece& from, const index_state& to, commi
     return;
   }
   if (!used) {
-    // Only the lease in question ends; what others made of the index since is not our business.
+    // Only the lease of this peer ends. A later state of the index stays.
     if (is_lease_of(to.peer, now)) {
       set(from.first, from.end, {});
       append_range(out.returned, from.first, from.end);
@@ -181,7 +184,7 @@ void sample_ledger::commit_piece(const piece& from, const index_state& to, commi
 
 void sample_ledger::report_once(report::kind what, const piece& where, const index_state& said,
                                 std::vector<sample_range>& out) {
-  // It had them, whoever leased them to it: it may say the same again.
+  // Another primary leased the indices to the peer, which may report them again.
   former_[said.peer].insert(where.first, where.end);
   auto& known = reported_[{what, said.group, said.epoch, said.peer}];
   for (const auto& fresh : known.missing(where.first, where.end)) {
@@ -219,7 +222,8 @@ std::vector<sample_ledger::piece> sample_ledger::owned(peer_id peer,
                                                        std::vector<sample_range>& unknown) const {
   std::vector<piece> out;
   interval_set once;
-  for (const auto whom : {peer, peer_id{0}}) // what was nobody's may have been this peer's
+  // An unclaimed lease may have been this peer's.
+  for (const auto whom : {peer, peer_id{0}})
     if (const auto former = former_.find(whom); former != former_.end())
       for (const auto& range : ranges)
         for (const auto& p : former->second.pieces(range.first, range.end()))
@@ -257,10 +261,9 @@ std::vector<sample_ledger::piece> sample_ledger::owned(peer_id peer,
 
 bool sample_ledger::claimable(std::uint64_t first, std::uint64_t end) const noexcept {
   const auto territory = first / territory_size;
-  if (territory == territory_) // reserved, not issued: the other primary may have
-    return parted() && first >= next_ && end <= limit_;
-  // A replica may have come on the other side of a cut, and have taken over there: nobody here has
-  // heard of it.
+  // Reserved and not issued here: the other primary may have issued it.
+  if (territory == territory_) return parted() && first >= next_ && end <= limit_;
+  // A replica may have joined and taken over on the other side of a cut, unknown here.
   return (territory < known_territories_ || parted()) && (end - 1) / territory_size == territory;
 }
 
@@ -270,7 +273,8 @@ void sample_ledger::record_changes(bool on) {
   recording_ = on;
   changes_ = {};
   if (on) return;
-  for (const auto& p : all_.pieces()) // all that was held back
+  // All indices that were held back.
+  for (const auto& p : all_.pieces())
     if (p.value.state == kind::returned) returned_.insert(p.first, p.end);
 }
 
@@ -286,7 +290,8 @@ void sample_ledger::part_from(std::uint64_t territory) {
     if (p.value.state == kind::leased || p.value.state == kind::returned) add_doubt(p.first, p.end);
   if (territory == territory_) return;
   know_territories(territory + 1);
-  // It issues in ascending order: the gaps before what a peer claimed from it as well.
+  // That replica issues in ascending order. The gaps before claimed indices become uncertain as
+  // well.
   const auto end = (territory + 1) * territory_size;
   auto at = territory * territory_size;
   for (const auto& p : all_.pieces(at, end)) {
@@ -358,7 +363,7 @@ std::vector<sample_range> sample_ledger::unknown_to(peer_id peer,
 }
 
 std::vector<std::uint64_t> sample_ledger::unmet() const {
-  // Numbers may be far apart: looked for where doubt is.
+  // Block numbers may be far apart, so the search follows the uncertain ranges.
   std::vector<std::uint64_t> out;
   for (const auto& p : doubt_.pieces())
     for (auto territory = p.first / territory_size;
@@ -368,8 +373,8 @@ std::vector<std::uint64_t> sample_ledger::unmet() const {
 }
 
 void sample_ledger::end_doubt_with(const sample_ledger& other) {
-  // Whom it has not parted from it has met, or knows to be dead with nothing that it does not know;
-  // or it reports all of them.
+  // `other` has resolved the replicas that it has not diverged from: they have been merged, or are
+  // dead and fully recorded. Or `other` reports all their indices.
   const auto doubted = other.unmet();
   for (const auto territory : unmet())
     if (std::find(doubted.begin(), doubted.end(), territory) == doubted.end())
@@ -428,7 +433,7 @@ void sample_ledger::apply_report(const report& what) {
 
 void sample_ledger::replace_by(sample_ledger other) {
   other.territory_ = territory_;
-  // Who took over from us may have issued again what we had reserved.
+  // A replica that took over may have issued indices of this one's reservation.
   other.next_ = std::max(next_, other.end_of(territory_));
   other.limit_ = limit_;
   other.known_territories_ = std::max(known_territories_, other.known_territories_);
@@ -439,7 +444,7 @@ sample_ledger::merge_result sample_ledger::merge(const sample_ledger& other) {
   merge_result out;
   std::map<peer_id, interval_set> revoked;
   interval_set conflicts;
-  // Neither state nor doubt changes within one of these.
+  // State and uncertainty are constant between two neighbouring cuts.
   const auto cut = [](std::vector<std::uint64_t>& at, const auto& pieces) {
     for (const auto& p : pieces) {
       at.push_back(p.first);
@@ -484,15 +489,16 @@ void sample_ledger::merge_piece(const piece& theirs, bool unchanged_there, inter
   const bool nobodys_there = said.state == kind::leased && said.peer == 0;
   const auto known = all_.pieces(first, end);
   if (known.empty()) {
-    // It gave what we might have issued to nobody, and we have not issued it.
+    // The other primary has the index as unclaimed, and this one has not issued it.
     const bool free = nobodys_there && first >= next_ && first / territory_size == territory_;
     if (free) append_range(skipped_, first, end);
     return set(first, end, free ? index_state{} : said);
   }
   const auto mine = known.front().value;
   if (mine == said) return;
-  // What is final and in doubt has become final since we parted. What is not was issued to nobody
-  // else since; but its lease may have been renewed, claimed, given back or ended.
+  // A final, uncertain index became final after the divergence. An uncertain index that is not
+  // final was leased to no new peer since then. Its lease may have been renewed, claimed, returned
+  // or ended.
   const bool unchanged_here = !mine.is_final() && !doubt_.pieces(first, end).empty();
   unchanged_there = unchanged_there && !said.is_final();
   if (said.is_final()) {
@@ -507,7 +513,7 @@ void sample_ledger::merge_piece(const piece& theirs, bool unchanged_there, inter
     return;
   }
   const bool theirs_counts = unchanged_here && !unchanged_there;
-  // Whom a third one leased it to since one of us last heard of it, neither of us may know.
+  // A third primary may have leased the index to a peer that neither of the two knows.
   const auto peers = [](const index_state& state) {
     return state.state == kind::leased && state.peer != 0;
   };
@@ -516,7 +522,8 @@ void sample_ledger::merge_piece(const piece& theirs, bool unchanged_there, inter
       (unchanged_there && nobodys_here && peers(said)))
     conflicts.insert(first, end);
   if (said.state != kind::leased || nobodys_there) {
-    // A peer's lease is the safe one of two: if it was given back over there, it ends with time.
+    // The lease of a peer is the safe choice. If the peer returned it at the other primary, the
+    // lease expires here.
     if (theirs_counts && (mine.state != kind::leased || mine.peer == 0)) set(first, end, said);
     return;
   }
@@ -525,7 +532,7 @@ void sample_ledger::merge_piece(const piece& theirs, bool unchanged_there, inter
       (mine.state == kind::leased && (mine.peer == 0 || (same && mine.expires < said.expires))))
     return set(first, end, said);
   if (same) return;
-  // Of two peers.
+  // Leases of two peers.
   add_former(theirs_counts ? mine.peer : said.peer, first, end);
   conflicts.insert(first, end);
   if (theirs_counts) set(first, end, said);

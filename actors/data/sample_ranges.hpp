@@ -1,4 +1,4 @@
-// Lists of sample ranges as they stand in messages: checked before anything trusts them.
+// Lists of sample ranges from messages. checked_ranges() validates a list before any use.
 #pragma once
 
 #include "actors/ids.hpp"
@@ -10,13 +10,13 @@
 
 namespace shoal::actors {
 
-/// `ranges` in ascending order, neighbours merged.
-/// Errors: more than `max_ranges` of them, an empty one, one that leaves 64 bits, two that overlap.
+/// `ranges` in ascending order, with neighbours merged. Errors: more than `max_ranges` ranges, an
+/// empty range, a range beyond 64 bits, two ranges that overlap.
 result<std::vector<sample_range>> checked_ranges(std::span<const sample_range> ranges,
                                                  std::size_t max_ranges);
 
-/// Adds [first, end) at the back, merged with the last range where they touch; more than 2^32 - 1
-/// indices become several ranges.
+/// Appends [first, end), merged with the last range if they touch. More than 2^32 - 1 indices
+/// become several ranges.
 void append_range(std::vector<sample_range>& to, std::uint64_t first, std::uint64_t end);
 inline void append_range(std::vector<sample_range>& to, const sample_range& range) {
   append_range(to, range.first, range.end());

@@ -87,7 +87,7 @@ void shard_replica::turn(replica_role to) {
     seekers_.clear();
     for (const auto& other : std::exchange(fellows_, {})) expect(other);
     ledger_.record_changes(true);
-    // What backups of before were told of our own indices holds no more.
+    // Backups were told of reservations by the former primary. This replica's own begins here.
     reserved_ = kept_reservation_ = ledger_.next();
     ledger_.reserve(kept_reservation_);
   } else if (to != role::backup) {
@@ -155,13 +155,14 @@ bool shard_replica::beat() {
   ++beats_;
   switch (role_) {
   case role::primary: {
-    // Not before a cut is noticed: we would not part from who serves behind it.
+    // A follower is dropped only after a cut would be noticed. Otherwise this replica would not
+    // diverge from one that serves behind a cut.
     const auto patience = std::max(most_stalled_beats, config_.detection_time / config_.beat + 2);
     for (auto at = followers_.begin(); at != followers_.end();) {
       auto& f = at->second;
       f.stalled = f.acked < f.sent && f.acked == f.acked_at_beat ? f.stalled + 1 : 0;
       f.acked_at_beat = f.acked;
-      // Something that it was told was lost on the way; its next greeting makes it a new one.
+      // A piece for it was lost. Its next greeting makes it a new follower.
       at = f.stalled > patience ? followers_.erase(at) : std::next(at);
     }
     sweep();
@@ -181,12 +182,12 @@ bool shard_replica::beat() {
     return false;
   }
   if (now - seeking_since_ < config_.seek_time) return true;
-  // Others that know as little: the first of them goes on.
+  // Other seeking replicas know as little as this one. The first of them goes on.
   for (const auto& [who, known] : seekers_)
     if (known.territory < ledger_.territory() && now - known.heard < 4 * config_.beat) return true;
   ledger_.doubt_all_before();
   turn(role::primary);
-  // One of them may be the primary.
+  // Each of the unreachable replicas may be the primary.
   for (const auto territory : std::exchange(unreached_, {})) part(territory);
   world_.ledger_lost(ledger_.territory() * territory_size);
   return true;
@@ -197,7 +198,7 @@ void shard_replica::on(const not_primary& what, const caf::strong_actor_ptr& sen
       primary_ && caf::actor_cast<caf::strong_actor_ptr>(primary_->address) == sender;
   if (role_ != role::backup && role_ != role::seeking) return;
   if (by_ours && (!what.primary || what.primary == world_.self())) {
-    // It knows nobody, and does not know what we know; or it waits for us.
+    // That replica knows no primary and has no ledger; or it waits for this one.
     if (role_ == role::seeking) return what.primary ? seek() : void();
     std::erase_if(fellows_,
                   [&](const replica_info& other) { return other.address == primary_->address; });
@@ -205,7 +206,7 @@ void shard_replica::on(const not_primary& what, const caf::strong_actor_ptr& sen
   }
   if (!what.primary || dead_.contains(address_of(what.primary))) return;
   if (!by_ours && (role_ == role::backup || primary_)) return;
-  // Two that name each other must not be asked in turns as fast as they answer.
+  // Two replicas that name each other are asked at most once per beat.
   const bool again = world_.now() - referred_ < config_.beat;
   referred_ = world_.now();
   follow({0, what.primary}, !again);
@@ -228,7 +229,7 @@ void shard_replica::on(const replica_hello& what) {
   if (role_ == role::primary) {
     if (theirs == role::yielding) return;
     if (theirs == role::primary) {
-      // It has served without us since it lost us.
+      // The other primary has served since it lost this one.
       if (followers_.contains(what.from.territory) || expected_.contains(what.from.territory))
         part(what.from.territory);
       drop_follower(what.from.territory);
@@ -238,7 +239,7 @@ void shard_replica::on(const replica_hello& what) {
     const auto known = followers_.find(what.from.territory);
     if (known == followers_.end() || known->second.address != what.from.address ||
         known->second.stream != what.stream) {
-      // Its first pieces may be under way: it greets every beat.
+      // The first pieces may still be under way: a backup greets every beat.
       if (known != followers_.end() && known->second.address == what.from.address &&
           known->second.acked == 0 && known->second.stalled < 2 && what.stream == 0)
         return;
@@ -249,7 +250,7 @@ void shard_replica::on(const replica_hello& what) {
   }
   if (theirs == role::primary) {
     if (role_ == role::yielding) {
-      // Whom we yield to may have yielded itself meanwhile, and does not take our ledger then.
+      // The primary that this one yields to may have yielded itself, and then ignores the ledger.
       if (primary_->address != what.from.address && what.from.territory < ledger_.territory() &&
           world_.now() - yielding_since_ > config_.detection_time)
         yield_to(what.from);
@@ -279,8 +280,10 @@ void shard_replica::on(const ledger_update& what) {
     return world_.refused("ledger_update: no such territory, or of no kind");
   const auto kind = static_cast<update_kind>(what.what);
   if (kind == update_kind::handover) return on_handover(what);
-  if (role_ == role::primary) return greet(what.from.address);     // it takes us for its backup
-  if (role_ == role::seeking && !primary_ && what.sequence == 1) { // it answers our greeting
+  // The sender takes this primary for its backup.
+  if (role_ == role::primary) return greet(what.from.address);
+  // The sender answers this replica's greeting.
+  if (role_ == role::seeking && !primary_ && what.sequence == 1) {
     primary_ = what.from;
     if (watched_.insert(address_of(what.from.address)).second) world_.watch(what.from.address);
   }
@@ -327,16 +330,16 @@ void shard_replica::lost(const caf::actor_addr& whom, bool dead) {
   if (dead) dead_.insert(whom);
   for (auto at = followers_.begin(); at != followers_.end(); ++at)
     if (address_of(at->second.address) == whom) {
-      // Unheard for so long, it may have served alone, behind a cut, and have died then.
+      // After a long silence it may have served alone behind a cut before it died.
       const bool parted = !dead || world_.now() - at->second.heard >= config_.detection_time;
       const auto territory = at->first;
-      // What waits for it has to find that we parted.
+      // Actions that wait for it must find the ledger diverged, so it is erased first.
       followers_.erase(at);
       if (parted) part(territory);
       sweep();
       break;
     }
-  // Found, and no backup yet: it goes on alone when it has sought for long enough.
+  // A found replica that is no backup yet. It serves alone once it has sought long enough.
   if (const auto at = known_.find(whom); at != known_.end()) {
     const auto territory = at->second;
     known_.erase(at);
@@ -378,7 +381,7 @@ void shard_replica::part(std::uint64_t territory) {
   replicate();
 }
 
-/// The first of those that have the ledger is the primary now.
+/// The first replica that has the ledger becomes the primary.
 void shard_replica::succeed(bool certain) {
   const replica_info* first = nullptr;
   for (const auto& other : fellows_)
@@ -391,18 +394,19 @@ void shard_replica::succeed(bool certain) {
 }
 
 void shard_replica::take_over(bool certain) {
-  // Who has become a fellow since has nothing that we do not know.
+  // A replica that became a backup since then holds nothing that this one lacks.
   for (const auto& other : fellows_) unreached_.erase(other.territory);
   turn(role::primary);
   ledger_.take_over(source_.territory, source_reserved_, certain, world_.now());
   for (const auto territory : std::exchange(unreached_, {})) ledger_.part_from(territory);
-  // Who died when the primary may have been dead already was the primary, perhaps, and we have not
-  // heard of it.
+  // A backup that died when the primary may already have been dead may have been the primary in
+  // between.
   for (const auto& [territory, when] : std::exchange(gone_, {}))
     if (when >= confirmed_) ledger_.part_from(territory);
-  world_.merged({}); // what the last primary had reserved and we know nothing of is said
+  // Reports the reserved indices of the last primary that are unknown here.
+  world_.merged({});
   replicate();
-  // If it lives, it has to know at once that we serve, too.
+  // If the former primary lives, it has to know at once that this one serves, too.
   if (!certain) greet(source_.address);
 }
 
@@ -411,7 +415,7 @@ void shard_replica::take_over(bool certain) {
 
 void shard_replica::yield_to(const replica_info& whom) {
   const auto to = whom;
-  // Who follows us, or has not yet, may serve behind a cut that nobody has noticed.
+  // Actual and expected followers may serve behind a cut that is not noticed yet.
   if (role_ != role::yielding) {
     heirs_.clear();
     for (const auto& [territory, f] : followers_) heirs_.push_back({territory, f.address});
@@ -459,7 +463,7 @@ void shard_replica::hand_over() {
 void shard_replica::on_handover(const ledger_update& what) {
   if (role_ != role::primary || what.from.territory <= ledger_.territory()) return;
   const auto territory = what.from.territory;
-  // Again: it did not hear that we have it all, and may have gone on since.
+  // A repeated hand-over: that primary missed the acknowledgement, and may have served since.
   if (expected_.contains(territory)) {
     part(territory);
     drop_follower(territory);
@@ -493,7 +497,7 @@ void shard_replica::on_handover(const ledger_update& what) {
   arriving_.erase(at);
   world_.merged(merged);
   replicate();
-  // It may not hear that we have it all, and go on as a primary.
+  // The sender may miss the acknowledgement and continue as a primary.
   expect(what.from);
   for (const auto& heir : heirs) expect(heir);
   when_kept([this, to = what.from.address, stream, sequence] {
@@ -501,7 +505,7 @@ void shard_replica::on_handover(const ledger_update& what) {
   });
 }
 
-/// It follows us, or is lost, before we are sure of anything.
+/// Waits for `whom` to follow or to be lost, before claims of peers are refused.
 void shard_replica::expect(const replica_info& whom) {
   if (!whom.address || whom.address == world_.self() || whom.territory == ledger_.territory() ||
       whom.territory > last_territory)
@@ -523,7 +527,8 @@ std::vector<replica_info> shard_replica::followers() const {
 }
 
 void shard_replica::new_follower(const replica_info& who) {
-  replicate(); // to the others; the new one gets it with the whole
+  // For the other followers. The new one gets the changes with the whole ledger.
+  replicate();
   auto& f = followers_[who.territory];
   f = {};
   f.address = who.address;
@@ -610,7 +615,7 @@ void shard_replica::on(const ledger_received& what, const caf::strong_actor_ptr&
         what.sequence <= f.sent) {
       const bool had_ledger = f.has_ledger();
       f.acked = std::max(f.acked, what.sequence);
-      // The others have to know who may take over before or beside them.
+      // The others have to know which replica may take over before them, or concurrently.
       if (f.has_ledger() && !had_ledger)
         for (auto& [number, other] : followers_)
           if (number != territory) tell(number, other, update_kind::changes, {});
@@ -624,7 +629,7 @@ void shard_replica::sweep() {
     return std::none_of(w.expected.begin(), w.expected.end(), missing) &&
            std::all_of(w.needs.begin(), w.needs.end(), [this](const auto& need) {
              const auto f = followers_.find(need.first);
-             // Who is gone, or begins again, does not hold anybody up.
+             // A follower that is gone, or that starts again, delays no action.
              return f == followers_.end() || f->second.stream != need.second.first ||
                     f->second.acked >= need.second.second;
            });

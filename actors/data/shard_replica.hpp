@@ -1,49 +1,59 @@
-// One of several replicas of a data shard, without actors: who is the primary, what the others
-// know, and what may be said to peers when. The shard's ledger is changed by the shard
-// (data_shard.hpp); this tells the backups.
+// One replica of a data shard, without actors: a plain state machine. It elects the primary,
+// streams the primary's ledger to the backups, and says when a change is safe to confirm to a peer.
+// The primary's data_shard changes the ledger; shard_replica passes the changes on.
 //
-// Order: replicas are numbered in the order in which their incarnations started (their territory,
-// sample_ledger.hpp). The primary is the first of those that have the ledger. A restarted replica
-// is a new one, behind all others.
+// Terms:
+// - The primary answers peers. A backup holds a copy of its ledger. A seeking replica looks for the
+//   primary. A yielding one is a former primary that hands its ledger over to an earlier one.
+// - Each replica has its own block of sample indices, from which it alone issues fresh indices
+//   (sample_ledger.hpp). Blocks are numbered by the start of their incarnations, so the number
+//   orders replicas. A restarted replica gets a new block, after all others.
+// - The primary is the first live replica that has the ledger.
+// - A replica has diverged from another one if each may be serving peers without the other. Index
+//   ranges that the other one may change are then uncertain.
+//
+// Messages: replica_hello is a greeting. ledger_update carries a piece of a ledger, and
+// ledger_received acknowledges it. not_primary refers the receiver to the primary.
 //
 // Steps:
-//   found     number 0 is primary at once: there is nothing to know. Everybody else seeks: it
-//   greets all whose records it finds until one
-//             is the primary, or names it. Who finds nobody for seek_time goes on without what the
-//             others knew, and says so: all their indices are doubtful.
-//   stream    the primary sends a new backup its whole ledger, and from then on every change,
-//   numbered; each piece is
-//             acknowledged. Who misses a number greets with stream 0, and gets the whole again.
-//   keep      what must not be lost with the primary (when_kept): a commit is confirmed to its
-//   peer, a returned index is leased
-//             again, and a fresh one is issued (in reservations of many at once), when every backup
-//             that is there has it.
-//   take over when the primary is gone, the first backup is it; the others greet that one. (The
-//   primary says who has the whole ledger: nobody
-//             else is waited for. If that one knows nobody, or waits for us, the next is it.) What
-//             the primary had not told is claimed by the peers that have it. A fellow that we
-//             cannot reach may do the same elsewhere: we part from it as well.
-//   certain   the primary is known to have been dead, and not to have gone on alone before, if its
-//   process was reset and it
-//             had confirmed within detection_time that it counts on us. Otherwise it may live on:
-//             what is issued again of what it had is reported (sample_ledger::settle_doubt). What
-//             is in doubt is streamed like all else: who takes over from a primary that had parted
-//             from another one has parted from that one, too. Who goes on without a ledger has
-//             parted from everybody whom it found and could not reach, and a primary from those.
-//   accuse    a peer that says it had what we never leased to it may have it from a backup that
-//   serves on the other side of a cut, which we have
-//             not noticed yet. It is called a liar, and its commit refused, when every backup has
-//             said since that it is one (when_sure), and so has who is expected to become one: the
-//             former primary's other backups, a primary that has yielded to us, and that one's
-//             backups.
-//   meet      two primaries, after a cut: the later one gives its whole ledger over to the first,
-//   which merges them, and then
-//             becomes its backup. While it does, it answers peers with the first one's address; if
-//             that one yields itself meanwhile, to the one that greets us then.
+// - Start: replica 0 is the primary at once, because there is no ledger to copy. Every other
+//   replica greets all replicas whose records it finds, until one is the primary or names it. A
+//   replica that finds no primary for seek_time serves without a ledger. It reports all earlier
+//   indices as doubtful.
+// - Stream: the primary sends a new backup its whole ledger, then every change, in numbered pieces.
+//   The backup acknowledges each piece, and greets the primary every beat. A backup that misses a
+//   piece greets with stream 0, and gets the whole ledger again.
+// - Replicate: some changes must survive the primary. A commit is confirmed to its peer only when
+//   every connected backup has it (when_kept). The same holds for a returned index before it is
+//   leased again, and for a fresh index before it is issued. Fresh indices are reserved many at a
+//   time.
+// - Take over: when the primary is lost, the first backup becomes the primary, and the others greet
+//   it. The stream names the backups that have the whole ledger; no other replica is waited for. A
+//   backup asks the next one if the first knows no primary, or if the first waits for it. Peers
+//   claim the leases that the lost primary had not replicated. The new primary diverges from every
+//   backup that it cannot reach, because that one may take over, too.
+// - Certain death: a backup knows that the primary is dead under two conditions. Its process was
+//   reset, and it had confirmed this backup within detection_time. Otherwise the former primary may
+//   still serve. The new primary then diverges from it, and reports indices that it issues again
+//   (sample_ledger::settle_doubt).
+// - Inherited divergence: uncertain ranges are part of the stream. A backup that takes over from a
+//   diverged primary has diverged from the same replicas. A replica that starts without a ledger
+//   has diverged from every replica that it found and could not reach.
+// - Faulty peers: a peer may claim samples that this primary never leased to it. Another replica
+//   may have leased them, on the other side of a cut that is not noticed yet. So a claim is refused
+//   and reported only after every backup has confirmed its role (when_sure). Replicas that are
+//   expected to become backups have to confirm, too. Those are the lost primary's other backups, a
+//   primary that has yielded, and its backups.
+// - Merge: after a cut there may be two primaries. The later one hands its whole ledger over to the
+//   earlier one, which merges the two. The later one then becomes its backup. During the hand-over
+//   it refers peers to the earlier primary. If the earlier primary yields itself meanwhile, the
+//   ledger goes to the next primary that sends a greeting.
 //
-// Bytes on the wire: about 70 for each changed stretch of indices and each backup, and an
-// acknowledgement; two greetings a beat. Left out: a majority. Two replicas have none, and training
-// is to go on with one; so two primaries can exist, and territories keep their fresh indices apart.
+// Bytes on the wire: about 70 for each changed range of indices and each backup, and an
+// acknowledgement. Two greetings each beat.
+//
+// Left out: a majority vote. Two replicas have no majority, and training has to go on with one. So
+// two primaries can exist at a time. Separate blocks keep their fresh indices apart.
 #pragma once
 
 #include "actors/conduct/conduct.hpp"
@@ -70,40 +80,40 @@ enum class replica_role : std::uint8_t { seeking, backup, primary, yielding };
 
 struct replica_config {
   unsigned replicas = 1;
-  duration detection_time =
-      std::chrono::seconds(5); ///< how long a lost replica is silent before the others know
+  /// How long a lost replica is silent before the others notice.
+  duration detection_time = std::chrono::seconds(5);
   duration beat = std::chrono::seconds(1); ///< between greetings; well below detection_time
   duration seek_time = std::chrono::seconds(10);
   std::uint32_t reserve = 1024; ///< fresh indices that may be issued before the backups hear of it
-  std::size_t update_rows = 1024; ///< of one message
+  std::size_t update_rows = 1024; ///< the limit for one message
   std::shared_ptr<actors::conduct> conduct = honest_conduct();
 };
 
-/// What a record under data_shard_key says of a replica.
+/// The content of a replica's DHT record under data_shard_key.
 struct replica_record {
   std::uint64_t territory = 0;
   replica_role role = replica_role::seeking;
 
   payload pack() const;
-  /// Empty if `bytes` is not what pack() makes: the record of a shard that runs alone.
+  /// Empty if `bytes` is not the result of pack(): the record of a shard without replicas.
   static std::optional<replica_record> unpack(const payload& bytes);
 };
 
 class shard_replica {
 public:
-  /// What it needs of its actor.
+  /// The effects that a replica needs of its actor.
   class io {
   public:
     virtual ~io() = default;
     virtual duration now() const = 0;
     virtual const caf::actor& self() = 0;
     virtual void send(const caf::actor& to, caf::message content) = 0;
-    /// lost() is to be called when it is gone.
+    /// The actor calls lost() after the end of `whom`.
     virtual void watch(const caf::actor& whom) = 0;
     virtual void role_changed() = 0;
-    /// Fresh indices may be issued.
+    /// Fresh indices have become available: the reservation is replicated.
     virtual void reserved() = 0;
-    /// Nobody is left who knew of these.
+    /// No live replica knows what became of the indices below `before`.
     virtual void ledger_lost(std::uint64_t before) = 0;
     virtual void merged(const sample_ledger::merge_result& what) = 0;
     virtual void refused(std::string why) = 0;
@@ -114,7 +124,7 @@ public:
   void start();
   replica_role role() const noexcept { return role_; }
   bool primary() const noexcept { return role_ == replica_role::primary; }
-  /// The primary, as far as known; we may be it.
+  /// The primary, as far as known; it may be this replica.
   caf::actor known_primary();
   replica_record record() const noexcept { return {ledger_.territory(), role_}; }
   std::size_t backups() const noexcept { return followers_.size(); }
@@ -126,44 +136,40 @@ public:
   void on(const not_primary& what, const caf::strong_actor_ptr& sender);
   void lost(const caf::actor_addr& whom, bool dead);
   void found(const std::vector<shared<actors::record>>& records);
-  /// Call every config.beat; says whether records should be looked up.
+  /// Called every config.beat. True if the actor should look up the replicas' records.
   bool beat();
   /// Drops all addresses.
   void clear();
 
   // For the primary.
-  /// Tells the backups what changed in the ledger.
+  /// Sends the changes of the ledger to the backups.
   void replicate();
-  /// Calls `action` when every backup has all that was said so far; at once if there are none. Not
-  /// at all if we yield before.
+  /// Calls `action` when every backup has all changes so far; at once without backups. Never calls
+  /// it if this primary yields first.
   void when_kept(std::function<void()> action);
-  /// As when_kept(), and every backup is asked for a sign of life, and who is expected to become
-  /// one is waited for: one that serves on the other side of a cut, which we have not noticed,
-  /// gives none, and we have parted from it when `action` is called.
+  /// As when_kept(), but every backup also confirms its role, and expected backups are waited for.
+  /// A backup that serves behind an unnoticed cut does not confirm. This replica has diverged from
+  /// it by the time `action` is called.
   void when_sure(std::function<void()> action);
-  /// So many further fresh indices are wanted; reserved() follows if there are not so many now.
+  /// Asks for `count` more fresh indices. Calls io::reserved() later if they are not available now.
   void want(std::uint64_t count);
 
 private:
-  enum class update_kind : std::uint8_t {
-    changes,
-    first,
-    whole,
-    handover
-  }; // first: of the whole ledger; whole: it ends here
+  // `first`: a piece of the whole ledger. `whole`: its last piece.
+  enum class update_kind : std::uint8_t { changes, first, whole, handover };
   struct follower {
     caf::actor address;
     std::uint64_t stream = 0, sent = 0, acked = 0;
-    std::uint64_t whole =
-        0; // with what it acknowledges this it has the whole ledger; 0: that is under way
+    // The acknowledgement that completes the whole ledger; 0: the ledger is not sent yet.
+    std::uint64_t whole = 0;
     std::uint64_t acked_at_beat = 0;
     std::int64_t stalled = 0; // beats without progress
-    duration heard{};         // as our backup
+    duration heard{};         // when it last greeted as a backup
     bool has_ledger() const noexcept { return whole > 0 && acked >= whole; }
   };
   struct waiting {
-    std::map<std::uint64_t, std::pair<std::uint64_t, std::uint64_t>>
-        needs; // by territory: stream, sequence
+    // By index block: stream and sequence number.
+    std::map<std::uint64_t, std::pair<std::uint64_t, std::uint64_t>> needs;
     std::set<std::uint64_t> expected;
     std::function<void()> action;
   };
@@ -179,14 +185,14 @@ private:
   void yield_to(const replica_info& whom);
   void hand_over();
   void on_handover(const ledger_update& what);
-  /// The next one of the stream. False: it was nonsense.
+  /// Applies the next piece of the stream. False if the piece is invalid.
   bool take(const ledger_update& what);
   void new_follower(const replica_info& who);
   void drop_follower(std::uint64_t territory);
   void expect(const replica_info& whom);
   void keep(std::function<void()> action, std::set<std::uint64_t> expected);
   void tell(std::uint64_t territory, follower& to, update_kind what, std::vector<ledger_row> rows);
-  /// The whole ledger, in pieces.
+  /// Sends the whole ledger in pieces.
   template <class Send>
   void in_pieces(Send send) const;
   void sweep();
@@ -197,7 +203,7 @@ private:
   sample_ledger& ledger_;
   replica_role role_ = replica_role::seeking;
 
-  // as the primary
+  // For a primary.
   std::map<std::uint64_t, follower> followers_; // by territory
   std::deque<waiting> waiting_;
   std::uint64_t next_stream_ = 1, reserved_ = 0, kept_reservation_ = 0;
@@ -205,23 +211,24 @@ private:
     piece_order order;
     sample_ledger ledger;
   };
-  std::map<std::uint64_t, arrival> arriving_; // ledgers of primaries that yield
-  std::set<std::uint64_t> expected_; // who has still to follow us, and may serve as well: the
-                                     // former primary's other backups, and who gave us its ledger
+  std::map<std::uint64_t, arrival> arriving_; // ledgers of primaries that yield to this one
+  // Replicas that have not followed this primary yet and may serve, too: the former primary's other
+  // backups, and primaries that handed their ledgers over.
+  std::set<std::uint64_t> expected_;
 
-  // otherwise
-  std::optional<replica_info> primary_;   // whom we greet
-  piece_order order_;                     // of what it streams to us
-  std::optional<sample_ledger> incoming_; // the whole ledger, until all of it is here
-  replica_info source_;                   // whose ledger ours was last
+  // For other roles.
+  std::optional<replica_info> primary_;   // the replica to greet
+  piece_order order_;                     // orders the stream from `primary_`
+  std::optional<sample_ledger> incoming_; // the whole ledger, until it is complete
+  replica_info source_;                   // the primary that the ledger came from
   std::uint64_t source_reserved_ = 0;
   std::vector<replica_info> fellows_; // the other backups of `source_`
-  std::vector<replica_info> heirs_;   // who followed us, or was to, when we yielded
-  std::set<std::uint64_t> unreached_; // territories of fellows, or of those found, that we cannot
-                                      // reach, and may be alive
-  std::map<std::uint64_t, duration> gone_; // fellows before us that died, and when we heard of it
-  duration confirmed_{duration::min() /
-                      2}; // when we sent the greeting that the primary answered last
+  std::vector<replica_info> heirs_;   // backups, actual or expected, at the time of yielding
+  // Blocks of backups and of found replicas that cannot be reached, and may be alive.
+  std::set<std::uint64_t> unreached_;
+  std::map<std::uint64_t, duration> gone_; // earlier backups that died, with the time of that news
+  // When the greeting was sent that the primary answered last.
+  duration confirmed_{duration::min() / 2};
   duration seeking_since_{}, yielding_since_{}, referred_{duration::min() / 2};
   std::uint64_t handover_stream_ = 0, handover_pieces_ = 0;
 
@@ -229,10 +236,10 @@ private:
     std::uint64_t territory = 0;
     duration heard{};
   };
-  std::map<caf::actor_addr, acquaintance> seekers_; // others that seek
+  std::map<caf::actor_addr, acquaintance> seekers_; // other seeking replicas
   std::set<caf::actor_addr> dead_, watched_;
-  std::map<caf::actor_addr, std::uint64_t>
-      known_; // replicas found while we sought, and their territories
+  // Replicas found while this one was seeking, and their blocks.
+  std::map<caf::actor_addr, std::uint64_t> known_;
   std::uint64_t beats_ = 0;
 };
 

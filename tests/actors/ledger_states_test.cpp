@@ -24,7 +24,7 @@ bool same(const std::vector<ledger_states::piece>& a, const std::vector<ledger_s
 
 } // namespace
 
-TEST_CASE("what is final leaves the map, and reads as if it were still in it") {
+TEST_CASE("final states are packed, and read as if they were still in the map") {
   ledger_states packed;
   interval_map<index_state> plain;
   auto draws = stream(1, "ledger");
@@ -38,7 +38,7 @@ TEST_CASE("what is final leaves the map, and reads as if it were still in it") {
     for (auto at = begin; at < begin + round_size;) {
       const auto end = std::min(at + 1 + draws.below(64), begin + round_size);
       const auto peer = 1 + draws.below(peers);
-      // A few are never used: returned, or leased for ever.
+      // A few samples are never used: returned, or leased for ever.
       const auto fate = draws.below(500);
       if (fate == 0)
         assign(at, end, {});
@@ -59,7 +59,7 @@ TEST_CASE("what is final leaves the map, and reads as if it were still in it") {
     const auto first = draws.below(400 * round_size), end = first + draws.below(3 * round_size);
     CHECK(same(packed.pieces(first, end), plain.pieces(first, end)));
   }
-  // Nobody does, but who writes to what is packed finds it there.
+  // The ledger never writes to packed states, but a write would still work.
   for (int i = 0; i < 20; ++i) {
     const auto first = draws.below(400 * round_size);
     assign(first, first + 100, used(3, 1000 + draws.below(5)));
@@ -67,7 +67,7 @@ TEST_CASE("what is final leaves the map, and reads as if it were still in it") {
   }
 }
 
-TEST_CASE("territories that lie apart are packed apart") {
+TEST_CASE("index blocks that are far apart are packed separately") {
   ledger_states packed;
   constexpr std::uint64_t far = std::uint64_t{1} << 40;
   for (std::uint64_t i = 0; i < 10'000; ++i) {

@@ -1,6 +1,6 @@
-// Replicas of a shard as plain state machines, and a network between them that is only queues:
-// whoever dies, is cut off or comes back, no confirmed commit is lost, no index is issued by two,
-// and in the end one is the primary and the others know what it knows.
+// Replicas of a shard as plain state machines, and a network between them that consists of queues.
+// Replicas die, are cut off and come back. No confirmed commit is lost, and no two replicas issue
+// the same index. In the end there is one primary, and the others hold its ledger.
 #include "actors/conduct/bugs_in_records.hpp"
 #include "actors/data/ledger_rows.hpp"
 #include "actors/data/sample_ranges.hpp"
@@ -101,7 +101,7 @@ public:
     if (!cut.contains(std::minmax(from, to)))
       queue[{from, to}].push_back({std::move(content), false, false});
   }
-  /// One message of a random pair.
+  /// Delivers one message of a random pair.
   bool step() {
     std::vector<std::pair<std::size_t, std::size_t>> busy;
     for (const auto& [pair, waiting] : queue)
@@ -114,7 +114,7 @@ public:
       return !m.gone && m.content.template match_elements<ledger_update>() &&
              m.content.template get_as<ledger_update>(0).rows.size() >= config.update_rows;
     };
-    // What is small goes beside what is large, each in its order.
+    // Small messages may overtake large ones. Each class keeps its order.
     if (overtakes && large(*at) && draws.uniform() < 0.5)
       if (const auto small = std::find_if_not(waiting.begin(), waiting.end(), large);
           small != waiting.end() && !small->gone)
@@ -145,7 +145,8 @@ public:
   void settle() {
     for (int i = 0; step(); ++i) REQUIRE(i < 100'000);
   }
-  /// Beats, with all messages of each beat delivered; the DHT tells everybody of all who live.
+  /// Runs beats and delivers all messages of each beat. The DHT gives every replica the records of
+  /// all live ones.
   void pass(duration how_long) {
     for (const auto until = time + how_long; time < until;) {
       time += config.beat;
@@ -167,14 +168,14 @@ public:
       settle();
     }
   }
-  /// All messages from a random one on; not what the receiver finds out by itself.
+  /// Loses all messages from a random one on, but no notice of a lost replica.
   void lose_tail(std::deque<envelope>& waiting) {
     const auto from =
         waiting.begin() + static_cast<std::ptrdiff_t>(draws.below(waiting.size() + 1));
     waiting.erase(std::remove_if(from, waiting.end(), [](const envelope& m) { return !m.gone; }),
                   waiting.end());
   }
-  /// It ends; what it had sent is lost from a random message on.
+  /// The replica ends. Its messages are lost from a random one on.
   void kill(std::size_t who, bool certain) {
     members[who]->alive = false;
     for (std::size_t other = 0; other < members.size(); ++other) {
@@ -220,8 +221,8 @@ public:
       by.owed.push_back({peer, static_cast<std::uint32_t>(count - n)});
     by.replica->replicate();
   }
-  /// Leased to one although another had it, and nobody says so in the end. If one of the two
-  /// primaries has died, nobody may have heard of it.
+  /// Counts indices that were leased to a second peer without a report. If one of the two primaries
+  /// has died, no live replica may have heard of it.
   std::size_t stolen() const {
     return static_cast<std::size_t>(
         std::count_if(taken.begin(), taken.end(), [this](const auto& one) {
@@ -254,7 +255,7 @@ public:
     for (const auto& p : keeps.pieces()) append_range(held[peer], p.first, p.end);
     by.replica->replicate();
   }
-  /// Some of what `peer` holds.
+  /// Returns a part of what `peer` holds.
   void give_back(member& by, peer_id peer) {
     const auto ranges = checked_ranges(held[peer], 1000);
     if (!ranges || ranges->empty()) return;
@@ -280,7 +281,7 @@ public:
     const auto liar = [&by, ranges] { return !by.ledger.may_be_anothers(ranges); };
     if (liar()) by.replica->when_sure([this, liar] { accused += liar() ? 1 : 0; });
   }
-  /// A round that used all that `peer` holds, told to `by`.
+  /// Tells `by` of a round that used all that `peer` holds.
   void commit(member& by, peer_id peer) {
     auto ranges = checked_ranges(held[peer], 1000);
     held[peer].clear();
@@ -299,7 +300,7 @@ public:
     ++unsure;
     by.replica->when_sure(use);
   }
-  /// Confirmed commits that a ledger does not have.
+  /// The number of confirmed commits that a ledger lacks.
   std::uint64_t forgotten(const sample_ledger& in) const {
     std::uint64_t out = 0;
     for (const auto& [range, group] : confirmed)
@@ -320,7 +321,7 @@ public:
   replica_config config;
   duration lease_time, time{};
   rng draws;
-  bool overtakes = false; // small messages go beside large ones
+  bool overtakes = false; // small messages may overtake large ones
   std::size_t sent_updates = 0;
   std::vector<std::unique_ptr<member>> members;
   std::map<std::pair<std::size_t, std::size_t>, std::deque<envelope>> queue;
@@ -329,23 +330,22 @@ public:
     duration at{};
     std::size_t lost = 0, by = 0;
   };
-  std::deque<silence> unnoticed; // watched across a cut
+  std::deque<silence> unnoticed; // losses across a cut that are not noticed yet
   std::map<peer_id, std::vector<sample_range>> held;
   std::vector<std::pair<sample_range, group_id>> confirmed;
-  std::map<std::uint64_t, std::pair<peer_id, const member*>>
-      holder; // of each index: whom which primary leased it to last, and none has taken it back
-              // since
+  // By index: the latest lease, its peer and its primary, until a primary takes it back.
+  std::map<std::uint64_t, std::pair<peer_id, const member*>> holder;
   struct taking {
     std::uint64_t index = 0;
     const member *from = nullptr, *by = nullptr;
   };
-  std::vector<taking> taken; // leased to another all the same
+  std::vector<taking> taken; // leased to a second peer
   std::set<std::uint64_t> issued;
   std::uint64_t twice = 0, rounds = 0, unknown = 0, accused = 0, unsure = 0;
   std::vector<std::string> refusals;
 };
 
-/// What two replicas have to agree on: when leases end, they do not.
+/// The content on which two replicas have to agree. The ends of leases differ.
 std::string text_of(const sample_ledger& ledger) {
   std::string out;
   interval_map<index_state> states;
@@ -369,16 +369,18 @@ std::string text_of(const sample_ledger& ledger) {
 
 } // namespace
 
-TEST_CASE("the first replica serves at once, the others find it and have its ledger") {
+TEST_CASE("the first replica serves at once, and the others find it and copy its ledger") {
   lab t(3);
   CHECK(t.primaries() == std::vector<std::size_t>{0});
   t.lease(*t.members[0], 7, 10);
-  CHECK(t.held[7] == std::vector<sample_range>{{0, 10}}); // nobody else is there yet
+  // There is no other replica yet.
+  CHECK(t.held[7] == std::vector<sample_range>{{0, 10}});
   t.pass(2s);
   CHECK(t.members[0]->replica->backups() == 2);
   for (auto& m : t.members) CHECK(text_of(m->ledger) == text_of(t.members[0]->ledger));
   t.commit(*t.members[0], 7);
-  CHECK(t.confirmed.empty()); // both have to say that they have it
+  // Both backups have to acknowledge the commit.
+  CHECK(t.confirmed.empty());
   t.settle();
   CHECK(t.confirmed.size() == 1);
   for (auto& m : t.members) CHECK(text_of(m->ledger) == text_of(t.members[0]->ledger));
@@ -391,17 +393,19 @@ TEST_CASE("fresh indices are issued only when the backups know of the reservatio
   CHECK(t.held[7].empty());
   t.settle();
   CHECK(t.held[7] == std::vector<sample_range>{{0, 10}});
-  t.lease(*t.members[0], 8, 4); // of what is reserved
+  // From the reservation.
+  t.lease(*t.members[0], 8, 4);
   CHECK(t.held[8] == std::vector<sample_range>{{10, 4}});
 }
 
-TEST_CASE("who takes over issues other indices, and what the last primary had not told goes to who "
-          "claims it") {
+TEST_CASE("a new primary issues fresh indices of its own, and peers claim leases that were not "
+          "replicated") {
   lab t(2);
   t.pass(2s);
   t.lease(*t.members[0], 7, 10);
   t.settle();
-  t.lease(*t.members[0], 8, 4); // not told
+  // This lease is not replicated.
+  t.lease(*t.members[0], 8, 4);
   t.queue.clear();
   t.kill(0, true);
   t.settle();
@@ -413,7 +417,7 @@ TEST_CASE("who takes over issues other indices, and what the last primary had no
   CHECK(next.leased_by(7) == 10);
   t.lease(*t.members[1], 9, 3);
   CHECK(t.held[9] == std::vector<sample_range>{{territory_size, 3}});
-  // Nobody claims the rest of the reservation: it is issued again, and nobody can have used it.
+  // No peer claims the rest of the reservation. It is issued again, and no peer can have used it.
   t.time += 61s;
   (void)next.expire(t.time);
   CHECK(next.lease(9, 0, t.time).empty());
@@ -422,7 +426,7 @@ TEST_CASE("who takes over issues other indices, and what the last primary had no
   CHECK(next.settle_doubt(std::vector<sample_range>{{0, 1}}).empty());
 }
 
-TEST_CASE("after silence the former primary may live on: what is issued again of what it had is "
+TEST_CASE("after silence the former primary may be alive, and indices that are issued again are "
           "doubtful") {
   lab t(2);
   t.pass(2s);
@@ -432,15 +436,15 @@ TEST_CASE("after silence the former primary may live on: what is issued again of
   t.settle();
   CHECK(t.primaries() == std::vector<std::size_t>{0, 1});
   for (auto& m : t.members) {
-    (void)m->ledger.renew(7, std::vector<sample_range>{{0, 4}},
-                          t.time); // its round may still end over there
+    // A round with these samples may still end at the other primary.
+    (void)m->ledger.renew(7, std::vector<sample_range>{{0, 4}}, t.time);
     (void)m->ledger.expire(t.time + 61s);
     CHECK(m->ledger.settle_doubt(std::vector<sample_range>{{0, 10}}) ==
           std::vector<sample_range>{{0, 10}});
   }
 }
 
-TEST_CASE("two primaries that meet again become one, which has what both have") {
+TEST_CASE("two primaries that meet become one, which has the ledgers of both") {
   lab t(2);
   t.pass(2s);
   t.lease(*t.members[0], 7, 10);
@@ -450,12 +454,12 @@ TEST_CASE("two primaries that meet again become one, which has what both have") 
   t.settle();
   auto& a = *t.members[0];
   auto& b = *t.members[1];
-  t.commit(b, 7); // 7 is on the other side
+  t.commit(b, 7); // peer 7 is on the other side
   t.lease(b, 7, 5);
-  t.held[8] = {{10, 10}, {0, 2}}; // two of them went to 8 here
+  t.held[8] = {{10, 10}, {0, 2}}; // two of them were leased to peer 8 at this primary
   (void)a.ledger.give_back(7, std::vector<sample_range>{{0, 2}});
   a.ledger.release({});
-  t.commit(a, 8); // it is believed: b may have leased them to 8
+  t.commit(a, 8); // believed: b may have leased them to peer 8
   CHECK(t.confirmed.size() == 3);
   t.heal();
   t.pass(4s);
@@ -469,8 +473,8 @@ TEST_CASE("two primaries that meet again become one, which has what both have") 
   CHECK(t.refusals.empty());
 }
 
-TEST_CASE("of what the first primary had reserved when they parted it issues everything once, "
-          "whatever the other one did with it") {
+TEST_CASE("the first primary issues the rest of its reservation once, whatever the other primary "
+          "did with it") {
   lab t(2);
   t.pass(2s);
   t.lease(*t.members[0], 7, 10);
@@ -480,13 +484,14 @@ TEST_CASE("of what the first primary had reserved when they parted it issues eve
   auto& a = *t.members[0];
   auto& b = *t.members[1];
   CHECK(a.ledger.next() == 10);
-  REQUIRE(b.ledger.leased_by(0) > 0); // reserved, not told
+  // Reserved and not replicated.
+  REQUIRE(b.ledger.leased_by(0) > 0);
   t.heal();
   t.pass(4s);
   REQUIRE(t.primaries() == std::vector<std::size_t>{0});
   CHECK(a.ledger.leased_by(0) == 0);
-  CHECK(a.ledger.count(index_state::kind::returned) ==
-        t.config.reserve); // at once, not after a lease time
+  // At once, without waiting for a lease time.
+  CHECK(a.ledger.count(index_state::kind::returned) == t.config.reserve);
   t.lease(a, 8, 30);
   t.settle();
   t.lease(a, 9, 30);
@@ -500,7 +505,7 @@ TEST_CASE("of what the first primary had reserved when they parted it issues eve
   CHECK(t.twice == 0);
 }
 
-TEST_CASE("what happened at one primary only is what both know when they meet") {
+TEST_CASE("changes of either primary are known to both after they meet") {
   lab t(2);
   t.pass(2s);
   t.lease(*t.members[0], 7, 10);
@@ -513,7 +518,8 @@ TEST_CASE("what happened at one primary only is what both know when they meet") 
   b.replica->replicate();
   const auto again = b.ledger.lease(8, 4, t.time);
   REQUIRE(again == std::vector<sample_range>{{0, 4}});
-  // The round of 7 may have been committed at the first one, although 7 gave them back here.
+  // The first primary may have a commit of peer 7 for these indices, although peer 7 returned them
+  // here.
   CHECK(b.ledger.settle_doubt(again) == again);
   t.heal();
   t.pass(4s);
@@ -522,8 +528,8 @@ TEST_CASE("what happened at one primary only is what both know when they meet") 
   CHECK(a.ledger.leased_by(7) == 6);
 }
 
-TEST_CASE("a primary that has not noticed a cut asks its backups before it calls a commit of the "
-          "other primary's leases a lie") {
+TEST_CASE("a primary with an unnoticed cut asks its backups before it refuses a commit of foreign "
+          "leases") {
   lab t(2);
   t.pass(2s);
   t.lease(*t.members[0], 7, 10);
@@ -549,8 +555,8 @@ TEST_CASE("a primary that has not noticed a cut asks its backups before it calls
   CHECK(t.confirmed.size() == 1);
 }
 
-TEST_CASE("the former primary's other backup may serve behind a cut until it has followed, and so "
-          "may a primary that has just yielded") {
+TEST_CASE("a backup of the former primary may serve behind a cut until it follows, and so may a "
+          "primary that yielded") {
   for (const bool yielded : {false, true}) {
     CAPTURE(yielded);
     lab t(yielded ? 2 : 3);
@@ -580,7 +586,8 @@ TEST_CASE("the former primary's other backup may serve behind a cut until it has
       }
       REQUIRE_FALSE(ours.ledger.parted());
       REQUIRE(other.replica->role() == replica_role::yielding);
-      lost(other, ours); // it does not hear that we have its ledger
+      // The other primary does not hear that its ledger has arrived.
+      lost(other, ours);
     } else {
       t.cut.insert({1, 2});
       t.kill(0, true);
@@ -630,8 +637,8 @@ TEST_CASE("a backup that died after the primary may have served in between") {
   CHECK(third.ledger.count(index_state::kind::committed) == 10);
 }
 
-TEST_CASE("while another primary may be there, so may one of which nobody has heard, and what a "
-          "third one did with a returned index") {
+TEST_CASE("while a ledger is diverged, unknown primaries and their use of returned indices are "
+          "possible, too") {
   sample_ledger a(60s, 1), b(60s, 2);
   for (auto* l : {&a, &b}) {
     l->know_territories(3);
@@ -644,7 +651,8 @@ TEST_CASE("while another primary may be there, so may one of which nobody has he
   leased.peer = 7;
   leased.expires = 60s;
   a.apply({0, 10, leased});
-  b.apply({0, 10, {}}); // 7 has given them back; the first primary may have leased them again
+  // Peer 7 has returned them. The first primary may have leased them again.
+  b.apply({0, 10, {}});
   for (auto* l : {&a, &b}) {
     l->part_from(l == &a ? 2 : 1);
     l->take_over(0, 10, true, 0s);
@@ -656,8 +664,8 @@ TEST_CASE("while another primary may be there, so may one of which nobody has he
   CHECK(a.count(index_state::kind::committed) == 15);
 }
 
-TEST_CASE("a commit of what its peer never got is a lie once the backups have said that they are "
-          "backups") {
+TEST_CASE("a commit of samples that its peer never got is refused once the backups have confirmed "
+          "their role") {
   lab t(2);
   t.pass(2s);
   auto& primary = *t.members[0];
@@ -673,14 +681,14 @@ TEST_CASE("a commit of what its peer never got is a lie once the backups have sa
   CHECK(primary.ledger.leased_by(7) == 10);
 }
 
-TEST_CASE("who found nobody to follow and could not reach a replica has parted from it, and that "
-          "one from who sought") {
+TEST_CASE("a replica that starts without a ledger diverges from one that it cannot reach, and the "
+          "reverse") {
   lab t(1);
   t.config.replicas = 2;
   t.members[0]->replica->clear();
   t.members.clear();
   t.add();
-  t.cut.insert({0, 1}); // of which both hear when they look for each other
+  t.cut.insert({0, 1}); // both notice the cut when they look for each other
   t.add();
   t.pass(10s);
   REQUIRE(t.primaries() == std::vector<std::size_t>{0, 1});
@@ -692,7 +700,7 @@ TEST_CASE("who found nobody to follow and could not reach a replica has parted f
   for (auto& m : t.members) CHECK_FALSE(m->ledger.parted());
 }
 
-TEST_CASE("a peer that comes with what the other primary leased to it is believed, and no liar") {
+TEST_CASE("a peer with leases of the other primary is believed and not reported as faulty") {
   sample_ledger a(60s, 0), b(60s, 1);
   for (auto* l : {&a, &b}) {
     l->know_territories(2);
@@ -704,7 +712,8 @@ TEST_CASE("a peer that comes with what the other primary leased to it is believe
   a.part_from(1);
   b.take_over(0, 100, false, 0s);
   (void)b.expire(61s);
-  const auto at_b = b.lease(8, 20, 61s); // of them 10 to 19 the first one has not issued
+  // The first primary has not issued 10 to 19.
+  const auto at_b = b.lease(8, 20, 61s);
   REQUIRE(at_b == std::vector<sample_range>{{0, 20}});
   REQUIRE(b.settle_doubt(at_b) == at_b);
   const auto at_a = a.renew(8, std::vector<sample_range>{{12, 8}}, 62s);
@@ -712,15 +721,17 @@ TEST_CASE("a peer that comes with what the other primary leased to it is believe
   CHECK(a.lease(9, 4, 62s) == std::vector<sample_range>{{10, 2}, {20, 2}});
   const auto used = a.commit(8, std::vector<sample_range>{{0, 5}}, 3, {1, 1}, 1, 1);
   CHECK(used.unknown.empty());
-  CHECK(used.repeated == std::vector<sample_range>{{0, 5}}); // 7 may have used them
+  // Peer 7 may have used them.
+  CHECK(used.repeated == std::vector<sample_range>{{0, 5}});
   const auto merged = a.merge(b);
   CHECK(merged.doubtful.empty());
-  CHECK(a.leased_by(8) == 15 - 2); // 10 and 11 went to 9 as well, which b had said
+  // 10 and 11 were leased to peer 9, too, which b had reported.
+  CHECK(a.leased_by(8) == 15 - 2);
   CHECK_FALSE(a.parted());
 }
 
-TEST_CASE("territories that are numbered by time may be far apart: parting, meeting and what is "
-          "told of it stay short") {
+TEST_CASE("index blocks that are numbered by time may be far apart, and their rows and reports "
+          "stay few") {
   const std::uint64_t early = 1'800'000'000, late = early + 240'000;
   sample_ledger a(60s, early), b(60s, late);
   for (auto* ledger : {&a, &b}) {
@@ -739,7 +750,7 @@ TEST_CASE("territories that are numbered by time may be far apart: parting, meet
   CHECK(rows_of(a, 0s).size() < 20);
 }
 
-TEST_CASE("a replica that nobody is left to tell says that it knows nothing") {
+TEST_CASE("a replica without any live predecessor reports that the ledger is lost") {
   lab t(2);
   t.pass(2s);
   t.lease(*t.members[0], 7, 10);
@@ -753,13 +764,14 @@ TEST_CASE("a replica that nobody is left to tell says that it knows nothing") {
   t.pass(3s);
   CHECK(t.primaries() == std::vector<std::size_t>{third});
   CHECK(t.members[third]->lost_ledgers == 1);
-  // Whoever used something may still say so.
+  // A peer that used samples may still say so.
   const auto done =
       t.members[third]->ledger.commit(7, std::vector<sample_range>{{0, 10}}, 3, {1, 1}, 1, 1);
   CHECK(done.committed == std::vector<sample_range>{{0, 10}});
 }
 
-TEST_CASE("small pieces of a ledger overtake large ones, and it arrives all the same, once") {
+TEST_CASE(
+    "small pieces of a ledger may overtake large ones, and the ledger arrives complete and once") {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     CAPTURE(seed);
     lab t(1, seed);
@@ -769,7 +781,8 @@ TEST_CASE("small pieces of a ledger overtake large ones, and it arrives all the 
     t.members.clear();
     t.add();
     t.pass(2s);
-    for (peer_id peer = 7; peer < 19; ++peer) { // more rows than fit in a message
+    // More rows than fit in a message.
+    for (peer_id peer = 7; peer < 19; ++peer) {
       t.lease(*t.members[0], peer, 3);
       t.settle();
     }
@@ -780,7 +793,7 @@ TEST_CASE("small pieces of a ledger overtake large ones, and it arrives all the 
     CHECK(t.sent_updates == updates);
     CHECK(t.members[1]->replica->role() == replica_role::backup);
     CHECK(text_of(t.members[1]->ledger) == text_of(t.members[0]->ledger));
-    // Two primaries, of which one hands its whole ledger over.
+    // There are two primaries, and one hands its whole ledger over.
     t.part(0, 1);
     t.pass(5s);
     CHECK(t.primaries().size() == 2);
@@ -791,14 +804,15 @@ TEST_CASE("small pieces of a ledger overtake large ones, and it arrives all the 
   }
 }
 
-TEST_CASE("a backup that missed something gets the whole ledger") {
+TEST_CASE("a backup that missed a message gets the whole ledger") {
   lab t(2);
   t.pass(2s);
   for (int i = 0; i < 5; ++i) {
     t.lease(*t.members[0], 7, 3);
     t.settle();
     t.commit(*t.members[0], 7);
-    if (i == 2) t.queue.clear(); // lost on the way
+    // These messages are lost.
+    if (i == 2) t.queue.clear();
     t.settle();
   }
   t.pass(6s);
@@ -806,8 +820,7 @@ TEST_CASE("a backup that missed something gets the whole ledger") {
   CHECK(text_of(t.members[0]->ledger) == text_of(t.members[1]->ledger));
 }
 
-TEST_CASE(
-    "who takes over from a primary that had parted from another one doubts what that one may do") {
+TEST_CASE("a replica that takes over from a diverged primary has diverged from the same replicas") {
   lab t(3);
   t.pass(2s);
   t.lease(*t.members[0], 7, 10);
@@ -815,7 +828,7 @@ TEST_CASE(
   t.part(0, 1);
   t.part(1, 2);
   t.settle();
-  t.lease(*t.members[1], 9, 4); // fresh ones of its own
+  t.lease(*t.members[1], 9, 4); // fresh indices of its own block
   t.settle();
   auto& third = *t.members[2];
   CHECK(third.ledger.doubt().covers(0, 10));
@@ -823,7 +836,7 @@ TEST_CASE(
   t.kill(0, true);
   t.settle();
   REQUIRE(third.replica->primary());
-  // 9 comes over, and 7 has contributed over there.
+  // Peer 9 comes from the other side, where peer 7 has contributed.
   CHECK(third.ledger.commit(9, std::vector<sample_range>{{territory_size + 2, 2}}, 1, {1, 1}, 1, 1)
             .committed.size() == 1);
   (void)third.ledger.expire(t.time + 61s);
@@ -832,12 +845,13 @@ TEST_CASE(
   t.heal();
   t.pass(4s);
   CHECK(t.primaries() == std::vector<std::size_t>{1});
-  CHECK_FALSE(t.members[1]->ledger.parted()); // the one that is gone told the third one everything
+  // The third replica had all that the dead one knew.
+  CHECK_FALSE(t.members[1]->ledger.parted());
   CHECK(text_of(t.members[1]->ledger) == text_of(third.ledger));
   CHECK(t.refusals.empty());
 }
 
-TEST_CASE("what the ledger does not say for certain is no lie of its peers") {
+TEST_CASE("a claim that the ledger cannot refute does not make a peer faulty") {
   lab t(1);
   auto& alone = t.members[0]->ledger;
   (void)alone.lease(7, 10, 0s);
@@ -846,7 +860,7 @@ TEST_CASE("what the ledger does not say for certain is no lie of its peers") {
         std::vector<sample_range>{{0, 10}});
   sample_ledger lost(60s, 1);
   lost.doubt_all_before();
-  // What one peer claims another one may have had as well.
+  // Several peers may claim an index whose history is lost.
   CHECK(lost.renew(7, std::vector<sample_range>{{0, 10}}, 0s).claimed ==
         std::vector<sample_range>{{0, 10}});
   CHECK(lost.may_be_anothers(lost.renew(8, std::vector<sample_range>{{0, 10}}, 0s).unknown));
@@ -855,13 +869,13 @@ TEST_CASE("what the ledger does not say for certain is no lie of its peers") {
   CHECK(done.unknown.empty());
   REQUIRE(done.revoked.size() == 1);
   CHECK(done.revoked[0].peer == 7);
-  // It says so again.
+  // The peer repeats its report.
   CHECK(lost.commit(8, std::vector<sample_range>{{4, 2}}, 1, {1, 1}, 1, 1).already ==
         std::vector<sample_range>{{4, 2}});
 }
 
-TEST_CASE("whatever happens, no confirmed commit is lost while a replica lives that had it, and no "
-          "index is issued by two, or taken from who has it unsaid") {
+TEST_CASE("under random faults no confirmed commit is lost while a replica lives that had it, and "
+          "no index is leased twice unreported") {
   for (std::uint64_t seed = 1; seed <= 600; ++seed) {
     const auto replicas = 2 + static_cast<unsigned>(seed % 2);
     lab t(replicas, seed, seed % 4 < 2 ? 6s : 60s);
@@ -926,8 +940,8 @@ TEST_CASE("whatever happens, no confirmed commit is lost while a replica lives t
   }
 }
 
-TEST_CASE("however often replicas die and are cut off, one is the primary in the end, and nothing "
-          "is issued by two or taken from who has it unsaid") {
+TEST_CASE("however often replicas die and are cut off, one primary is left, and no index is leased "
+          "twice unreported") {
   for (std::uint64_t seed = 1; seed <= 1000; ++seed) {
     const auto replicas = 2 + static_cast<unsigned>(seed % 3);
     lab t(replicas, seed, seed % 4 < 2 ? 6s : 60s);
@@ -989,7 +1003,7 @@ TEST_CASE("however often replicas die and are cut off, one is the primary in the
   }
 }
 
-TEST_CASE("a backup that forgets commits is found out by this test's check") {
+TEST_CASE("this test's check finds a backup that forgets commits") {
   lab t(2);
   t.members[1]->replica->clear();
   t.config.conduct = std::make_shared<forgotten_commit>();
@@ -1006,7 +1020,7 @@ TEST_CASE("a backup that forgets commits is found out by this test's check") {
   CHECK(t.forgotten(t.members[1]->ledger) == 10);
 }
 
-TEST_CASE("what no replica says changes nothing") {
+TEST_CASE("messages that no replica sends change nothing") {
   lab t(2);
   t.pass(2s);
   t.lease(*t.members[0], 7, 10);
@@ -1038,8 +1052,8 @@ TEST_CASE("what no replica says changes nothing") {
     CHECK_FALSE(apply_rows(std::span(&row, 1), scratch, {}).ok());
   }
   CHECK(scratch.snapshot().empty());
-  // Four thousand million samples are one report, not a list of as many as memory has room for; so
-  // are territories.
+  // A range of 2^64 samples is one report, not a list that fills the memory. The same holds for
+  // index blocks.
   for (const auto what :
        {ledger_row_kind::repeated, ledger_row_kind::disputed, ledger_row_kind::doubt}) {
     row.first = 0;
@@ -1057,7 +1071,7 @@ TEST_CASE("what no replica says changes nothing") {
   row.remaining_ns = std::numeric_limits<std::int64_t>::max();
   REQUIRE(apply_rows(std::span(&row, 1), scratch, 1h).ok());
   CHECK(scratch.next_expiry() > 1h);
-  // Whose territory is beyond 64 bits.
+  // This index block is beyond 64 bits.
   const auto refused = t.refusals.size();
   backup.on(replica_hello{{~0ull, t.members[0]->handle}, 0, 0, 0, 0});
   bad.rows.clear();
