@@ -1,4 +1,4 @@
-# Keys and certificates of the moderator and the nodes. Needs OpenSSL only: no gRPC, no CAF, no clock.
+# The keys and certificates of the moderator and the nodes. They need OpenSSL only: no gRPC, no CAF, no clock.
 add_library(shoal_certificates STATIC
   ${CMAKE_CURRENT_LIST_DIR}/certificates.cpp
   ${CMAKE_CURRENT_LIST_DIR}/key_files.cpp
