@@ -14,7 +14,7 @@ namespace shoal::actors {
 
 namespace {
 
-constexpr std::uint64_t most_listed_territories = 4096;
+constexpr std::uint64_t most_listed_index_blocks = 4096;
 
 enum timer : std::uint32_t { lease_timer = 1, publish_timer = 2, beat_timer = 3, look_token = 1 };
 
@@ -85,7 +85,7 @@ void data_shard::on_exit() {
 caf::behavior data_shard::make_behavior() {
   if (replica_) return replica_behavior();
   publish();
-  if (ledger_->territory() > 0 && ledger_->next() == ledger_->territory() * territory_size) {
+  if (ledger_->index_block() > 0 && ledger_->next() == ledger_->index_block() * index_block_size) {
     ledger_->doubt_all_before();
     ledger_lost(ledger_->next());
   }
@@ -169,7 +169,7 @@ void data_shard::kept(std::function<void()> then) {
 void data_shard::ledger_lost(std::uint64_t before) {
   // In a cluster, block numbers derive from the time. A list of ranges cannot cover all indices
   // below them.
-  if (before / territory_size > most_listed_territories)
+  if (before / index_block_size > most_listed_index_blocks)
     return here().observe(samples_reported{
         fmt::format("lost: nobody is here who knew what became of samples before {}", before),
         0,

@@ -4,7 +4,7 @@
 //   0,64,committed,1,3,00..2a,4,4    one row for each piece with one final state, ascending, no
 //   gaps 64,8,leased,,5,,,                still out when the run ended; peer 0: to somebody whom
 //   the former primary knew 72,8,returned,,,,,               nobody has them
-//   80,1099511627696,unissued,,,,,   up to the territory of the replica that took over
+//   80,1099511627696,unissued,,,,,   up to the index block of the replica that took over
 //   (sample_ledger.hpp) 64,8,repeated,1,3,00..2a,4,4     an event, not a state: this round may hold
 //   them too 64,8,disputed,1,3,00..2a,3,4     an event: a member of that round said other parts
 //   64,8,doubtful,,,,,               an event: another primary, which cannot be asked, may have let

@@ -14,7 +14,7 @@ using kind = ledger_row_kind;
 // Limits that the rows of a correct replica do not exceed. A report covers one range of samples.
 // Uncertain ranges cover whole index blocks of former replicas.
 constexpr std::uint64_t most_reported = std::numeric_limits<std::uint32_t>::max();
-constexpr std::uint64_t most_doubted = 4096 * territory_size;
+constexpr std::uint64_t most_doubted = 4096 * index_block_size;
 constexpr std::int64_t longest_lease_ns = std::int64_t{1} << 60;
 
 ledger_row plain_row(kind what, std::uint64_t first, std::uint64_t count, peer_id peer = 0) {

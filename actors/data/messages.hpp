@@ -90,9 +90,9 @@ struct ledger_row {
 };
 
 struct replica_info {
-  std::uint64_t territory = 0;
+  std::uint64_t index_block = 0;
   caf::actor address;
-  SHOAL_MESSAGE(replica_info, x.territory, x.address)
+  SHOAL_MESSAGE(replica_info, x.index_block, x.address)
 };
 
 /// The sender is a replica in this role (a replica_role). A backup tells a primary that it has the
@@ -115,11 +115,11 @@ struct ledger_update {
   std::uint64_t sequence = 0;
   std::uint8_t what = 0;
   std::uint64_t reserved = 0; ///< the sender issues no fresh index at or above this one
-  std::uint64_t known_territories = 0;
+  std::uint64_t known_index_blocks = 0;
   std::vector<ledger_row> rows;
   std::vector<replica_info> backups; ///< backups of the sender that have its ledger
   SHOAL_MESSAGE(ledger_update, x.from, x.stream, x.sequence, x.what, x.reserved,
-                x.known_territories, x.rows, x.backups)
+                x.known_index_blocks, x.rows, x.backups)
 };
 
 /// The sender has all of `stream` up to `sequence`.

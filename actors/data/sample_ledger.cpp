@@ -30,7 +30,7 @@ std::vector<sample_range> sample_ledger::lease(peer_id peer, std::uint32_t count
     wanted -= end - lowest.first;
   }
   // A peer that asks for more than there is gets the rest.
-  const auto limit = std::min(limit_, (territory_ + 1) * territory_size);
+  const auto limit = std::min(limit_, (index_block_ + 1) * index_block_size);
   while (wanted > 0 && next_ < limit) {
     const auto first = next_;
     auto end = first + std::min(wanted, limit - first);
@@ -77,7 +77,7 @@ sample_ledger::renewal sample_ledger::renew(peer_id peer, std::span<const sample
           set(p.first, p.end, leased);
           append_range(out.claimed, p.first, p.end);
         }
-  if (parted()) fill_territory();
+  if (parted()) fill_index_block();
   return out;
 }
 
@@ -92,7 +92,7 @@ sample_ledger::give_back_result sample_ledger::give_back(peer_id peer,
       append_range(out.stale, p.first, p.end);
     }
   }
-  fill_territory();
+  fill_index_block();
   return out;
 }
 
@@ -142,7 +142,7 @@ sample_ledger::commit(peer_id peer, std::span<const sample_range> ranges, std::u
       }
     if (at < range.end()) append_range(out.unknown, at, range.end());
   }
-  if (parted()) fill_territory();
+  if (parted()) fill_index_block();
   return out;
 }
 
@@ -260,11 +260,12 @@ std::vector<sample_ledger::piece> sample_ledger::owned(peer_id peer,
 }
 
 bool sample_ledger::claimable(std::uint64_t first, std::uint64_t end) const noexcept {
-  const auto territory = first / territory_size;
+  const auto index_block = first / index_block_size;
   // Reserved and not issued here: the other primary may have issued it.
-  if (territory == territory_) return parted() && first >= next_ && end <= limit_;
+  if (index_block == index_block_) return parted() && first >= next_ && end <= limit_;
   // A replica may have joined and taken over on the other side of a cut, unknown here.
-  return (territory < known_territories_ || parted()) && (end - 1) / territory_size == territory;
+  return (index_block < known_index_blocks_ || parted()) &&
+         (end - 1) / index_block_size == index_block;
 }
 
 // -- one of several replicas ----------------------------------------------------------------------
@@ -285,15 +286,15 @@ void sample_ledger::release(std::span<const piece> states) {
         if (p.value.state == kind::returned) returned_.insert(p.first, p.end);
 }
 
-void sample_ledger::part_from(std::uint64_t territory) {
+void sample_ledger::part_from(std::uint64_t index_block) {
   for (const auto& p : all_.pieces())
     if (p.value.state == kind::leased || p.value.state == kind::returned) add_doubt(p.first, p.end);
-  if (territory == territory_) return;
-  know_territories(territory + 1);
+  if (index_block == index_block_) return;
+  know_index_blocks(index_block + 1);
   // That replica issues in ascending order. The gaps before claimed indices become uncertain as
   // well.
-  const auto end = (territory + 1) * territory_size;
-  auto at = territory * territory_size;
+  const auto end = (index_block + 1) * index_block_size;
+  auto at = index_block * index_block_size;
   for (const auto& p : all_.pieces(at, end)) {
     if (at < p.first) add_doubt(at, p.first);
     at = p.end;
@@ -329,18 +330,18 @@ void sample_ledger::add_doubtful(std::uint64_t first, std::uint64_t end) {
   if (recording_) changes_.doubtful.insert(first, end);
 }
 
-void sample_ledger::take_over(std::uint64_t territory, std::uint64_t reserved, bool certain,
+void sample_ledger::take_over(std::uint64_t index_block, std::uint64_t reserved, bool certain,
                               duration now) {
   index_state nobodys;
   nobodys.state = kind::leased;
   nobodys.expires = now + lease_time_;
   for (const auto& p : all_.pieces())
     if (p.value.state == kind::returned) set(p.first, p.end, nobodys);
-  if (const auto known = end_of(territory); territory != territory_ && known < reserved) {
+  if (const auto known = end_of(index_block); index_block != index_block_ && known < reserved) {
     set(known, reserved, nobodys);
     append_range(skipped_, known, reserved);
   }
-  if (!certain) part_from(territory);
+  if (!certain) part_from(index_block);
 }
 
 std::vector<interval_set::piece> sample_ledger::unsure(std::uint64_t first,
@@ -366,9 +367,10 @@ std::vector<std::uint64_t> sample_ledger::unmet() const {
   // Block numbers may be far apart, so the search follows the uncertain ranges.
   std::vector<std::uint64_t> out;
   for (const auto& p : doubt_.pieces())
-    for (auto territory = p.first / territory_size;
-         (territory + 1) * territory_size <= p.end && territory < known_territories_; ++territory)
-      if (territory != territory_) out.push_back(territory);
+    for (auto index_block = p.first / index_block_size;
+         (index_block + 1) * index_block_size <= p.end && index_block < known_index_blocks_;
+         ++index_block)
+      if (index_block != index_block_) out.push_back(index_block);
   return out;
 }
 
@@ -376,14 +378,14 @@ void sample_ledger::end_doubt_with(const sample_ledger& other) {
   // `other` has resolved the replicas that it has not diverged from: they have been merged, or are
   // dead and fully recorded. Or `other` reports all their indices.
   const auto doubted = other.unmet();
-  for (const auto territory : unmet())
-    if (std::find(doubted.begin(), doubted.end(), territory) == doubted.end())
-      end_doubt(end_of(territory), (territory + 1) * territory_size);
+  for (const auto index_block : unmet())
+    if (std::find(doubted.begin(), doubted.end(), index_block) == doubted.end())
+      end_doubt(end_of(index_block), (index_block + 1) * index_block_size);
   if (unmet().empty()) end_doubt(0, std::numeric_limits<std::uint64_t>::max());
 }
 
-void sample_ledger::fill_territory() {
-  const auto limit = std::min(limit_, (territory_ + 1) * territory_size);
+void sample_ledger::fill_index_block() {
+  const auto limit = std::min(limit_, (index_block_ + 1) * index_block_size);
   if (limit <= next_) return;
   const auto known = all_.pieces(next_, limit);
   if (known.empty()) return;
@@ -396,15 +398,15 @@ void sample_ledger::fill_territory() {
   }
 }
 
-std::uint64_t sample_ledger::end_of(std::uint64_t territory) const {
-  const auto begin = territory * territory_size;
-  const auto known = all_.pieces(begin, begin + territory_size);
+std::uint64_t sample_ledger::end_of(std::uint64_t index_block) const {
+  const auto begin = index_block * index_block_size;
+  const auto known = all_.pieces(begin, begin + index_block_size);
   return known.empty() ? begin : known.back().end;
 }
 
 void sample_ledger::doubt_all_before() {
-  if (territory_ > 0) doubtful_.insert(0, territory_ * territory_size);
-  know_territories(territory_);
+  if (index_block_ > 0) doubtful_.insert(0, index_block_ * index_block_size);
+  know_index_blocks(index_block_);
 }
 
 std::vector<sample_range> sample_ledger::settle_doubt(std::span<const sample_range> ranges) {
@@ -432,11 +434,11 @@ void sample_ledger::apply_report(const report& what) {
 }
 
 void sample_ledger::replace_by(sample_ledger other) {
-  other.territory_ = territory_;
+  other.index_block_ = index_block_;
   // A replica that took over may have issued indices of this one's reservation.
-  other.next_ = std::max(next_, other.end_of(territory_));
+  other.next_ = std::max(next_, other.end_of(index_block_));
   other.limit_ = limit_;
-  other.known_territories_ = std::max(known_territories_, other.known_territories_);
+  other.known_index_blocks_ = std::max(known_index_blocks_, other.known_index_blocks_);
   *this = std::move(other);
 }
 
@@ -473,13 +475,13 @@ sample_ledger::merge_result sample_ledger::merge(const sample_ledger& other) {
   for (const auto& said : other.reports_) apply_report(said);
   for (const auto& p : other.doubtful_.pieces()) add_doubtful(p.first, p.end);
   end_doubt_with(other);
-  fill_territory();
+  fill_index_block();
   for (const auto& [peer, what] : revoked) {
     loss one{peer, {}};
     for (const auto& p : what.pieces()) append_range(one.ranges, p.first, p.end);
     out.revoked.push_back(std::move(one));
   }
-  know_territories(std::max(other.known_territories_, other.territory_ + 1));
+  know_index_blocks(std::max(other.known_index_blocks_, other.index_block_ + 1));
   return out;
 }
 
@@ -490,7 +492,7 @@ void sample_ledger::merge_piece(const piece& theirs, bool unchanged_there, inter
   const auto known = all_.pieces(first, end);
   if (known.empty()) {
     // The other primary has the index as unclaimed, and this one has not issued it.
-    const bool free = nobodys_there && first >= next_ && first / territory_size == territory_;
+    const bool free = nobodys_there && first >= next_ && first / index_block_size == index_block_;
     if (free) append_range(skipped_, first, end);
     return set(first, end, free ? index_state{} : said);
   }

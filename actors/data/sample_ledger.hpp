@@ -16,8 +16,8 @@
 // commit several times; a repetition changes nothing.
 //
 // Replicas: each replica of a shard has a ledger. Replica incarnation t issues fresh indices from
-// its own block, [t, t + 1) * territory_size, so no two replicas ever issue the same fresh index. A
-// replica that takes over continues the ledger that it has copied (take_over). Leases that the
+// its own block, [t, t + 1) * index_block_size, so no two replicas ever issue the same fresh index.
+// A replica that takes over continues the ledger that it has copied (take_over). Leases that the
 // former primary issued and did not replicate are unclaimed, which is `leased` to peer 0. They stay
 // so until their peer renews, returns or commits them. An unclaimed lease expires like any other.
 //
@@ -47,7 +47,7 @@ namespace shoal::actors {
 
 /// The number of indices in a block. One incarnation of a replica issues fresh indices from one
 /// block. A shard without replicas has block 0 at first, so its indices are 0, 1, ...
-inline constexpr std::uint64_t territory_size = std::uint64_t{1} << 32;
+inline constexpr std::uint64_t index_block_size = std::uint64_t{1} << 32;
 
 class sample_ledger {
 public:
@@ -105,8 +105,8 @@ public:
     index_state state;
   };
 
-  explicit sample_ledger(duration lease_time, std::uint64_t territory = 0)
-      : lease_time_(lease_time), territory_(territory), next_(territory * territory_size) {}
+  explicit sample_ledger(duration lease_time, std::uint64_t index_block = 0)
+      : lease_time_(lease_time), index_block_(index_block), next_(index_block * index_block_size) {}
 
   /// Leases `count` indices to `peer` until now + lease time, or fewer if fewer are reserved. The
   /// result is ascending.
@@ -169,25 +169,25 @@ public:
   std::vector<sample_range> take_skipped() { return std::exchange(skipped_, {}); }
   void release(std::span<const piece> states);
 
-  std::uint64_t territory() const noexcept { return territory_; }
+  std::uint64_t index_block() const noexcept { return index_block_; }
   /// Allows fresh indices below `end`. Without a call, the whole block is allowed.
   void reserve(std::uint64_t end) { limit_ = end; }
   /// The next fresh index.
   std::uint64_t next() const noexcept { return next_; }
   /// The blocks below this number belong to known replicas. Unknown indices in them belong to the
   /// first peer that claims them.
-  void know_territories(std::uint64_t below) {
-    known_territories_ = std::max(known_territories_, below);
+  void know_index_blocks(std::uint64_t below) {
+    known_index_blocks_ = std::max(known_index_blocks_, below);
   }
-  std::uint64_t known_territories() const noexcept { return known_territories_; }
+  std::uint64_t known_index_blocks() const noexcept { return known_index_blocks_; }
 
   /// Diverges from the replica of that block, which cannot be reached and may be serving. All
   /// indices that are not final become uncertain, and so do all that it may issue.
-  void part_from(std::uint64_t territory);
+  void part_from(std::uint64_t index_block);
   /// Takes over from the former primary, of that block, which is gone. It may have issued indices
   /// below `reserved`, and leased returned ones again: these leases become unclaimed. Unless its
   /// death is `certain`, part_from() follows.
-  void take_over(std::uint64_t territory, std::uint64_t reserved, bool certain, duration now);
+  void take_over(std::uint64_t index_block, std::uint64_t reserved, bool certain, duration now);
   /// No live replica knows the indices of earlier blocks. They become doubtful for good.
   void doubt_all_before();
   /// The uncertain ones of `ranges`. They become doubtful instead.
@@ -235,7 +235,7 @@ private:
   using report_key = std::tuple<report::kind, group_id, std::uint64_t, peer_id>;
 
   /// The end of the known indices of that block.
-  std::uint64_t end_of(std::uint64_t territory) const;
+  std::uint64_t end_of(std::uint64_t index_block) const;
   /// True if another replica issued [first, end) and this ledger has no record of it.
   bool claimable(std::uint64_t first, std::uint64_t end) const noexcept;
   /// The part of `ranges` that `peer` has or had, as pieces with one state each. The rest is added
@@ -258,16 +258,16 @@ private:
   void end_doubt_with(const sample_ledger& other);
   /// Counts reserved indices that another primary issued from this block as issued, and those below
   /// them as returned.
-  void fill_territory();
+  void fill_index_block();
   void set(std::uint64_t first, std::uint64_t end, const index_state& to);
   void commit_piece(const piece& from, const index_state& to, commit_result& out);
   void report_once(report::kind what, const piece& where, const index_state& said,
                    std::vector<sample_range>& out);
 
   duration lease_time_;
-  std::uint64_t territory_, next_;
+  std::uint64_t index_block_, next_;
   std::uint64_t limit_ = std::numeric_limits<std::uint64_t>::max();
-  std::uint64_t known_territories_ = 0;
+  std::uint64_t known_index_blocks_ = 0;
   ledger_states all_;
   interval_set returned_; // indices that may be leased again
   interval_set doubt_, doubtful_;

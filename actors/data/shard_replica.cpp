@@ -23,14 +23,14 @@ caf::actor_addr address_of(const caf::actor& whom) {
 
 constexpr std::int64_t most_stalled_beats = 8;
 
-/// The last territory whose indices fit into 64 bits.
-constexpr std::uint64_t last_territory =
-    std::numeric_limits<std::uint64_t>::max() / territory_size - 1;
+/// The last index_block whose indices fit into 64 bits.
+constexpr std::uint64_t last_index_block =
+    std::numeric_limits<std::uint64_t>::max() / index_block_size - 1;
 
 } // namespace
 
 payload replica_record::pack() const {
-  packed words{territory, static_cast<std::uint64_t>(role)};
+  packed words{index_block, static_cast<std::uint64_t>(role)};
   std::vector<std::byte> bytes(sizeof words);
   std::memcpy(bytes.data(), words.data(), sizeof words);
   return payload{std::move(bytes)};
@@ -40,7 +40,7 @@ std::optional<replica_record> replica_record::unpack(const payload& bytes) {
   packed words;
   if (bytes.size() != sizeof words || bytes.is_size_only()) return std::nullopt;
   std::memcpy(words.data(), bytes.bytes().data(), sizeof words);
-  if (words[0] > last_territory || words[1] > static_cast<std::uint64_t>(role::yielding))
+  if (words[0] > last_index_block || words[1] > static_cast<std::uint64_t>(role::yielding))
     return std::nullopt;
   return replica_record{words[0], static_cast<actors::replica_role>(words[1])};
 }
@@ -50,9 +50,9 @@ shard_replica::shard_replica(io& world, replica_config config, sample_ledger& le
 
 void shard_replica::start() {
   reserved_ = kept_reservation_ = ledger_.next();
-  ledger_.know_territories(std::max<std::uint64_t>(config_.replicas, ledger_.territory()));
+  ledger_.know_index_blocks(std::max<std::uint64_t>(config_.replicas, ledger_.index_block()));
   seeking_since_ = world_.now();
-  if (ledger_.territory() > 0) return;
+  if (ledger_.index_block() > 0) return;
   turn(role::primary);
 }
 
@@ -92,8 +92,8 @@ void shard_replica::turn(replica_role to) {
     ledger_.reserve(kept_reservation_);
   } else if (to != role::backup) {
     ledger_.record_changes(false);
-    for (const auto& [territory, f] : followers_)
-      known_.insert_or_assign(address_of(f.address), territory);
+    for (const auto& [index_block, f] : followers_)
+      known_.insert_or_assign(address_of(f.address), index_block);
     followers_.clear();
     waiting_.clear();
     expected_.clear();
@@ -108,7 +108,7 @@ void shard_replica::turn(replica_role to) {
 void shard_replica::greet(const caf::actor& whom, std::uint64_t stream, std::uint64_t token) {
   if (!whom) return;
   const auto now = static_cast<std::uint64_t>(world_.now().count());
-  world_.send(whom, caf::make_message(replica_hello{{ledger_.territory(), world_.self()},
+  world_.send(whom, caf::make_message(replica_hello{{ledger_.index_block(), world_.self()},
                                                     static_cast<std::uint8_t>(role_),
                                                     stream,
                                                     order_.taken(),
@@ -140,11 +140,11 @@ void shard_replica::found(const std::vector<shared<actors::record>>& records) {
     const auto what = replica_record::unpack(r.value);
     if (!what || !r.address || r.address == world_.self() || dead_.contains(address_of(r.address)))
       continue;
-    ledger_.know_territories(what->territory + 1);
+    ledger_.know_index_blocks(what->index_block + 1);
     const bool ours = std::any_of(followers_.begin(), followers_.end(),
                                   [&](const auto& f) { return f.second.address == r.address; });
     if (ours || (role_ != role::primary && (role_ != role::seeking || primary_))) continue;
-    known_.insert_or_assign(address_of(r.address), what->territory);
+    known_.insert_or_assign(address_of(r.address), what->index_block);
     if (watched_.insert(address_of(r.address)).second) world_.watch(r.address);
     greet(r.address);
   }
@@ -184,12 +184,13 @@ bool shard_replica::beat() {
   if (now - seeking_since_ < config_.seek_time) return true;
   // Other seeking replicas know as little as this one. The first of them goes on.
   for (const auto& [who, known] : seekers_)
-    if (known.territory < ledger_.territory() && now - known.heard < 4 * config_.beat) return true;
+    if (known.index_block < ledger_.index_block() && now - known.heard < 4 * config_.beat)
+      return true;
   ledger_.doubt_all_before();
   turn(role::primary);
   // Each of the unreachable replicas may be the primary.
-  for (const auto territory : std::exchange(unreached_, {})) part(territory);
-  world_.ledger_lost(ledger_.territory() * territory_size);
+  for (const auto index_block : std::exchange(unreached_, {})) part(index_block);
+  world_.ledger_lost(ledger_.index_block() * index_block_size);
   return true;
 }
 
@@ -216,27 +217,27 @@ void shard_replica::on(const not_primary& what, const caf::strong_actor_ptr& sen
 // --------------------------------------------------------------------------------------
 
 void shard_replica::on(const replica_hello& what) {
-  if (!what.from.address || what.from.territory == ledger_.territory())
+  if (!what.from.address || what.from.index_block == ledger_.index_block())
     return world_.refused("replica_hello: from nobody, or from us");
-  if (what.from.territory > last_territory)
-    return world_.refused("replica_hello: no such territory");
+  if (what.from.index_block > last_index_block)
+    return world_.refused("replica_hello: no such index block");
   if (what.role > static_cast<std::uint8_t>(role::yielding))
     return world_.refused("replica_hello: unknown role");
   const auto theirs = static_cast<replica_role>(what.role);
-  if (theirs != role::primary) unreached_.erase(what.from.territory);
-  ledger_.know_territories(what.from.territory + 1);
+  if (theirs != role::primary) unreached_.erase(what.from.index_block);
+  ledger_.know_index_blocks(what.from.index_block + 1);
   dead_.erase(address_of(what.from.address));
   if (role_ == role::primary) {
     if (theirs == role::yielding) return;
     if (theirs == role::primary) {
       // The other primary has served since it lost this one.
-      if (followers_.contains(what.from.territory) || expected_.contains(what.from.territory))
-        part(what.from.territory);
-      drop_follower(what.from.territory);
-      if (what.from.territory < ledger_.territory()) return yield_to(what.from);
+      if (followers_.contains(what.from.index_block) || expected_.contains(what.from.index_block))
+        part(what.from.index_block);
+      drop_follower(what.from.index_block);
+      if (what.from.index_block < ledger_.index_block()) return yield_to(what.from);
       return greet(what.from.address);
     }
-    const auto known = followers_.find(what.from.territory);
+    const auto known = followers_.find(what.from.index_block);
     if (known == followers_.end() || known->second.address != what.from.address ||
         known->second.stream != what.stream) {
       // The first pieces may still be under way: a backup greets every beat.
@@ -251,7 +252,7 @@ void shard_replica::on(const replica_hello& what) {
   if (theirs == role::primary) {
     if (role_ == role::yielding) {
       // The primary that this one yields to may have yielded itself, and then ignores the ledger.
-      if (primary_->address != what.from.address && what.from.territory < ledger_.territory() &&
+      if (primary_->address != what.from.address && what.from.index_block < ledger_.index_block() &&
           world_.now() - yielding_since_ > config_.detection_time)
         yield_to(what.from);
       return;
@@ -266,7 +267,7 @@ void shard_replica::on(const replica_hello& what) {
     return;
   }
   if (theirs == role::seeking && role_ == role::seeking)
-    seekers_[address_of(what.from.address)] = {what.from.territory, world_.now()};
+    seekers_[address_of(what.from.address)] = {what.from.index_block, world_.now()};
   world_.send(what.from.address, caf::make_message(not_primary{known_primary()}));
 }
 
@@ -275,9 +276,9 @@ void shard_replica::on(const replica_hello& what) {
 
 void shard_replica::on(const ledger_update& what) {
   if (!what.from.address) return world_.refused("ledger_update: from nobody");
-  if (what.from.territory > last_territory || what.known_territories > last_territory + 1 ||
+  if (what.from.index_block > last_index_block || what.known_index_blocks > last_index_block + 1 ||
       what.what > static_cast<std::uint8_t>(update_kind::handover))
-    return world_.refused("ledger_update: no such territory, or of no kind");
+    return world_.refused("ledger_update: no such index block, or of no kind");
   const auto kind = static_cast<update_kind>(what.what);
   if (kind == update_kind::handover) return on_handover(what);
   // The sender takes this primary for its backup.
@@ -302,7 +303,7 @@ bool shard_replica::take(const ledger_update& what) {
     return false;
   }
   primary_ = what.from;
-  ledger_.know_territories(std::max(what.known_territories, what.from.territory + 1));
+  ledger_.know_index_blocks(std::max(what.known_index_blocks, what.from.index_block + 1));
   if (static_cast<update_kind>(what.what) == update_kind::whole && incoming_) {
     ledger_.replace_by(std::move(*incoming_));
     incoming_.reset();
@@ -312,8 +313,8 @@ bool shard_replica::take(const ledger_update& what) {
     source_reserved_ = what.reserved;
     fellows_ = what.backups;
     std::erase_if(fellows_, [&](const replica_info& other) {
-      return !other.address || other.territory == ledger_.territory() ||
-             other.territory > last_territory;
+      return !other.address || other.index_block == ledger_.index_block() ||
+             other.index_block > last_index_block;
     });
     for (const auto& other : fellows_)
       if (watched_.insert(address_of(other.address)).second) world_.watch(other.address);
@@ -332,22 +333,22 @@ void shard_replica::lost(const caf::actor_addr& whom, bool dead) {
     if (address_of(at->second.address) == whom) {
       // After a long silence it may have served alone behind a cut before it died.
       const bool parted = !dead || world_.now() - at->second.heard >= config_.detection_time;
-      const auto territory = at->first;
+      const auto index_block = at->first;
       // Actions that wait for it must find the ledger diverged, so it is erased first.
       followers_.erase(at);
-      if (parted) part(territory);
+      if (parted) part(index_block);
       sweep();
       break;
     }
   // A found replica that is no backup yet. It serves alone once it has sought long enough.
   if (const auto at = known_.find(whom); at != known_.end()) {
-    const auto territory = at->second;
+    const auto index_block = at->second;
     known_.erase(at);
     if (!dead && role_ == role::primary)
-      part(territory);
+      part(index_block);
     else if (!dead)
-      unreached_.insert(territory);
-    expected_.erase(territory);
+      unreached_.insert(index_block);
+    expected_.erase(index_block);
   }
   for (const auto& other : std::exchange(fellows_, {})) {
     if (address_of(other.address) != whom) {
@@ -355,9 +356,9 @@ void shard_replica::lost(const caf::actor_addr& whom, bool dead) {
       continue;
     }
     if (!dead)
-      unreached_.insert(other.territory);
-    else if (other.territory < ledger_.territory())
-      gone_[other.territory] = world_.now();
+      unreached_.insert(other.index_block);
+    else if (other.index_block < ledger_.index_block())
+      gone_[other.index_block] = world_.now();
   }
   sweep();
   if (!primary_ || address_of(primary_->address) != whom) return;
@@ -370,14 +371,14 @@ void shard_replica::lost(const caf::actor_addr& whom, bool dead) {
   case role::backup:
     return succeed(certain && address_of(source_.address) == whom);
   case role::yielding:
-    ledger_.part_from(primary_->territory);
+    ledger_.part_from(primary_->index_block);
     turn(role::primary);
     for (const auto& heir : std::exchange(heirs_, {})) expect(heir);
   }
 }
 
-void shard_replica::part(std::uint64_t territory) {
-  ledger_.part_from(territory);
+void shard_replica::part(std::uint64_t index_block) {
+  ledger_.part_from(index_block);
   replicate();
 }
 
@@ -385,8 +386,8 @@ void shard_replica::part(std::uint64_t territory) {
 void shard_replica::succeed(bool certain) {
   const replica_info* first = nullptr;
   for (const auto& other : fellows_)
-    if (other.territory < ledger_.territory() &&
-        (first == nullptr || other.territory < first->territory))
+    if (other.index_block < ledger_.index_block() &&
+        (first == nullptr || other.index_block < first->index_block))
       first = &other;
   if (first == nullptr) return take_over(certain);
   const auto next = *first;
@@ -395,14 +396,14 @@ void shard_replica::succeed(bool certain) {
 
 void shard_replica::take_over(bool certain) {
   // A replica that became a backup since then holds nothing that this one lacks.
-  for (const auto& other : fellows_) unreached_.erase(other.territory);
+  for (const auto& other : fellows_) unreached_.erase(other.index_block);
   turn(role::primary);
-  ledger_.take_over(source_.territory, source_reserved_, certain, world_.now());
-  for (const auto territory : std::exchange(unreached_, {})) ledger_.part_from(territory);
+  ledger_.take_over(source_.index_block, source_reserved_, certain, world_.now());
+  for (const auto index_block : std::exchange(unreached_, {})) ledger_.part_from(index_block);
   // A backup that died when the primary may already have been dead may have been the primary in
   // between.
-  for (const auto& [territory, when] : std::exchange(gone_, {}))
-    if (when >= confirmed_) ledger_.part_from(territory);
+  for (const auto& [index_block, when] : std::exchange(gone_, {}))
+    if (when >= confirmed_) ledger_.part_from(index_block);
   // Reports the reserved indices of the last primary that are unknown here.
   world_.merged({});
   replicate();
@@ -418,10 +419,10 @@ void shard_replica::yield_to(const replica_info& whom) {
   // Actual and expected followers may serve behind a cut that is not noticed yet.
   if (role_ != role::yielding) {
     heirs_.clear();
-    for (const auto& [territory, f] : followers_) heirs_.push_back({territory, f.address});
-    for (const auto& [address, territory] : known_)
-      if (expected_.contains(territory))
-        heirs_.push_back({territory, caf::actor_cast<caf::actor>(address)});
+    for (const auto& [index_block, f] : followers_) heirs_.push_back({index_block, f.address});
+    for (const auto& [address, index_block] : known_)
+      if (expected_.contains(index_block))
+        heirs_.push_back({index_block, caf::actor_cast<caf::actor>(address)});
   }
   turn(role::yielding);
   primary_ = to;
@@ -448,11 +449,11 @@ void shard_replica::hand_over() {
   handover_pieces_ = 0;
   in_pieces([&](std::vector<ledger_row> rows, bool last) {
     ledger_update out;
-    out.from = {ledger_.territory(), world_.self()};
+    out.from = {ledger_.index_block(), world_.self()};
     out.stream = handover_stream_;
     out.sequence = ++handover_pieces_;
     out.what = static_cast<std::uint8_t>(update_kind::handover);
-    out.known_territories = ledger_.known_territories();
+    out.known_index_blocks = ledger_.known_index_blocks();
     out.rows = std::move(rows);
     out.reserved = last ? 1 : 0;
     if (last) out.backups = heirs_;
@@ -461,28 +462,29 @@ void shard_replica::hand_over() {
 }
 
 void shard_replica::on_handover(const ledger_update& what) {
-  if (role_ != role::primary || what.from.territory <= ledger_.territory()) return;
-  const auto territory = what.from.territory;
+  if (role_ != role::primary || what.from.index_block <= ledger_.index_block()) return;
+  const auto index_block = what.from.index_block;
   // A repeated hand-over: that primary missed the acknowledgement, and may have served since.
-  if (expected_.contains(territory)) {
-    part(territory);
-    drop_follower(territory);
+  if (expected_.contains(index_block)) {
+    part(index_block);
+    drop_follower(index_block);
   }
-  auto at = arriving_.find(territory);
+  auto at = arriving_.find(index_block);
   if (at == arriving_.end())
-    at = arriving_.emplace(territory, arrival{{}, sample_ledger(ledger_.lease_time(), territory)})
+    at = arriving_
+             .emplace(index_block, arrival{{}, sample_ledger(ledger_.lease_time(), index_block)})
              .first;
   auto& from = at->second;
   bool whole = false;
   std::vector<replica_info> heirs;
   std::string wrong;
   from.order.add(what, [&](const ledger_update& piece, bool begins) {
-    if (begins) from.ledger = sample_ledger(ledger_.lease_time(), territory);
+    if (begins) from.ledger = sample_ledger(ledger_.lease_time(), index_block);
     if (auto done = apply_rows(piece.rows, from.ledger, world_.now()); !done) {
       wrong = done.error();
       return false;
     }
-    from.ledger.know_territories(piece.known_territories);
+    from.ledger.know_index_blocks(piece.known_index_blocks);
     whole = piece.reserved != 0;
     heirs = piece.backups;
     return true;
@@ -507,12 +509,12 @@ void shard_replica::on_handover(const ledger_update& what) {
 
 /// Waits for `whom` to follow or to be lost, before claims of peers are refused.
 void shard_replica::expect(const replica_info& whom) {
-  if (!whom.address || whom.address == world_.self() || whom.territory == ledger_.territory() ||
-      whom.territory > last_territory)
+  if (!whom.address || whom.address == world_.self() || whom.index_block == ledger_.index_block() ||
+      whom.index_block > last_index_block)
     return;
-  if (followers_.contains(whom.territory) || dead_.contains(address_of(whom.address))) return;
-  known_.insert_or_assign(address_of(whom.address), whom.territory);
-  expected_.insert(whom.territory);
+  if (followers_.contains(whom.index_block) || dead_.contains(address_of(whom.address))) return;
+  known_.insert_or_assign(address_of(whom.address), whom.index_block);
+  expected_.insert(whom.index_block);
   if (watched_.insert(address_of(whom.address)).second) world_.watch(whom.address);
 }
 
@@ -521,41 +523,41 @@ void shard_replica::expect(const replica_info& whom) {
 
 std::vector<replica_info> shard_replica::followers() const {
   std::vector<replica_info> out;
-  for (const auto& [territory, f] : followers_)
-    if (f.has_ledger()) out.push_back({territory, f.address});
+  for (const auto& [index_block, f] : followers_)
+    if (f.has_ledger()) out.push_back({index_block, f.address});
   return out;
 }
 
 void shard_replica::new_follower(const replica_info& who) {
   // For the other followers. The new one gets the changes with the whole ledger.
   replicate();
-  auto& f = followers_[who.territory];
+  auto& f = followers_[who.index_block];
   f = {};
   f.address = who.address;
   f.heard = world_.now();
   f.stream = next_stream_++;
   if (watched_.insert(address_of(who.address)).second) world_.watch(who.address);
   in_pieces([&](std::vector<ledger_row> rows, bool last) {
-    tell(who.territory, f, last ? update_kind::whole : update_kind::first, std::move(rows));
+    tell(who.index_block, f, last ? update_kind::whole : update_kind::first, std::move(rows));
   });
   f.whole = f.sent;
-  expected_.erase(who.territory);
+  expected_.erase(who.index_block);
   sweep();
 }
 
-void shard_replica::drop_follower(std::uint64_t territory) {
-  if (followers_.erase(territory) + expected_.erase(territory) > 0) sweep();
+void shard_replica::drop_follower(std::uint64_t index_block) {
+  if (followers_.erase(index_block) + expected_.erase(index_block) > 0) sweep();
 }
 
 void shard_replica::tell(std::uint64_t, follower& to, update_kind what,
                          std::vector<ledger_row> rows) {
   ledger_update out;
-  out.from = {ledger_.territory(), world_.self()};
+  out.from = {ledger_.index_block(), world_.self()};
   out.stream = to.stream;
   out.sequence = ++to.sent;
   out.what = static_cast<std::uint8_t>(what);
   out.reserved = reserved_;
-  out.known_territories = ledger_.known_territories();
+  out.known_index_blocks = ledger_.known_index_blocks();
   out.rows = std::move(rows);
   out.backups = followers();
   world_.send(to.address, caf::make_message(std::move(out)));
@@ -566,7 +568,7 @@ void shard_replica::replicate() {
   if (changes.empty()) return;
   if (!followers_.empty()) {
     const auto rows = rows_of(changes, world_.now());
-    for (auto& [territory, f] : followers_) tell(territory, f, update_kind::changes, rows);
+    for (auto& [index_block, f] : followers_) tell(index_block, f, update_kind::changes, rows);
   }
   when_kept([this, states = std::move(changes.states)] { ledger_.release(states); });
 }
@@ -578,22 +580,22 @@ void shard_replica::when_kept(std::function<void()> action) {
 void shard_replica::keep(std::function<void()> action, std::set<std::uint64_t> expected) {
   waiting w;
   w.expected = std::move(expected);
-  for (const auto& [territory, f] : followers_)
-    if (f.acked < f.sent) w.needs[territory] = {f.stream, f.sent};
+  for (const auto& [index_block, f] : followers_)
+    if (f.acked < f.sent) w.needs[index_block] = {f.stream, f.sent};
   if (w.needs.empty() && w.expected.empty() && waiting_.empty()) return action();
   w.action = std::move(action);
   waiting_.push_back(std::move(w));
 }
 
 void shard_replica::when_sure(std::function<void()> action) {
-  for (auto& [territory, f] : followers_) tell(territory, f, update_kind::changes, {});
+  for (auto& [index_block, f] : followers_) tell(index_block, f, update_kind::changes, {});
   keep(std::move(action), expected_);
 }
 
 void shard_replica::want(std::uint64_t count) {
   if (ledger_.next() + count + config_.reserve / 2 <= reserved_) return;
   reserved_ = ledger_.next() + count + config_.reserve;
-  for (auto& [territory, f] : followers_) tell(territory, f, update_kind::changes, {});
+  for (auto& [index_block, f] : followers_) tell(index_block, f, update_kind::changes, {});
   when_kept([this, until = reserved_] {
     kept_reservation_ = std::max(kept_reservation_, until);
     ledger_.reserve(kept_reservation_);
@@ -610,7 +612,7 @@ void shard_replica::on(const ledger_received& what, const caf::strong_actor_ptr&
     seek();
     return follow(to);
   }
-  for (auto& [territory, f] : followers_)
+  for (auto& [index_block, f] : followers_)
     if (f.stream == what.stream && caf::actor_cast<caf::strong_actor_ptr>(f.address) == sender &&
         what.sequence <= f.sent) {
       const bool had_ledger = f.has_ledger();
@@ -618,14 +620,16 @@ void shard_replica::on(const ledger_received& what, const caf::strong_actor_ptr&
       // The others have to know which replica may take over before them, or concurrently.
       if (f.has_ledger() && !had_ledger)
         for (auto& [number, other] : followers_)
-          if (number != territory) tell(number, other, update_kind::changes, {});
+          if (number != index_block) tell(number, other, update_kind::changes, {});
       return sweep();
     }
 }
 
 void shard_replica::sweep() {
   const auto met = [this](const waiting& w) {
-    const auto missing = [this](std::uint64_t territory) { return expected_.contains(territory); };
+    const auto missing = [this](std::uint64_t index_block) {
+      return expected_.contains(index_block);
+    };
     return std::none_of(w.expected.begin(), w.expected.end(), missing) &&
            std::all_of(w.needs.begin(), w.needs.end(), [this](const auto& need) {
              const auto f = followers_.find(need.first);

@@ -91,7 +91,7 @@ struct replica_config {
 
 /// The content of a replica's DHT record under data_shard_key.
 struct replica_record {
-  std::uint64_t territory = 0;
+  std::uint64_t index_block = 0;
   replica_role role = replica_role::seeking;
 
   payload pack() const;
@@ -126,7 +126,7 @@ public:
   bool primary() const noexcept { return role_ == replica_role::primary; }
   /// The primary, as far as known; it may be this replica.
   caf::actor known_primary();
-  replica_record record() const noexcept { return {ledger_.territory(), role_}; }
+  replica_record record() const noexcept { return {ledger_.index_block(), role_}; }
   std::size_t backups() const noexcept { return followers_.size(); }
 
   // Inputs.
@@ -180,7 +180,7 @@ private:
   void follow(const replica_info& whom, bool at_once = true);
   void greet(const caf::actor& whom, std::uint64_t stream = 0, std::uint64_t token = 0);
   void take_over(bool certain);
-  void part(std::uint64_t territory);
+  void part(std::uint64_t index_block);
   void succeed(bool certain);
   void yield_to(const replica_info& whom);
   void hand_over();
@@ -188,10 +188,11 @@ private:
   /// Applies the next piece of the stream. False if the piece is invalid.
   bool take(const ledger_update& what);
   void new_follower(const replica_info& who);
-  void drop_follower(std::uint64_t territory);
+  void drop_follower(std::uint64_t index_block);
   void expect(const replica_info& whom);
   void keep(std::function<void()> action, std::set<std::uint64_t> expected);
-  void tell(std::uint64_t territory, follower& to, update_kind what, std::vector<ledger_row> rows);
+  void tell(std::uint64_t index_block, follower& to, update_kind what,
+            std::vector<ledger_row> rows);
   /// Sends the whole ledger in pieces.
   template <class Send>
   void in_pieces(Send send) const;
@@ -204,7 +205,7 @@ private:
   replica_role role_ = replica_role::seeking;
 
   // For a primary.
-  std::map<std::uint64_t, follower> followers_; // by territory
+  std::map<std::uint64_t, follower> followers_; // by index_block
   std::deque<waiting> waiting_;
   std::uint64_t next_stream_ = 1, reserved_ = 0, kept_reservation_ = 0;
   struct arrival {
@@ -233,7 +234,7 @@ private:
   std::uint64_t handover_stream_ = 0, handover_pieces_ = 0;
 
   struct acquaintance {
-    std::uint64_t territory = 0;
+    std::uint64_t index_block = 0;
     duration heard{};
   };
   std::map<caf::actor_addr, acquaintance> seekers_; // other seeking replicas

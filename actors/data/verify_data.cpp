@@ -162,7 +162,7 @@ void verifier::read_ledger(std::istream& in) {
       error(fmt::format("{}indices {} to {} have no state", where, next, first - 1));
     if (end > next) next = end;
     if (state == "unissued") {
-      if (end % territory_size != 0) unissued.push_back({first, end, n});
+      if (end % index_block_size != 0) unissued.push_back({first, end, n});
       continue;
     }
 
@@ -194,8 +194,9 @@ void verifier::read_ledger(std::istream& in) {
   // Of what a primary issued that is gone, single samples may have been claimed by the peers that
   // had them.
   for (const auto& gap : unissued)
-    if (!doubtful.covers(std::max(gap.first, gap.end / territory_size * territory_size), gap.end))
-      error(fmt::format("ledger.csv:{}: does not end where a territory begins", gap.line));
+    if (!doubtful.covers(std::max(gap.first, gap.end / index_block_size * index_block_size),
+                         gap.end))
+      error(fmt::format("ledger.csv:{}: does not end where an index block begins", gap.line));
   if (!high_water)
     error("ledger.csv: the last row is missing; the file was cut");
   else if (*high_water != next)

@@ -9,8 +9,8 @@
 //
 // Checked:
 //  1. The final-state rows are ascending, without gap or overlap, from 0 to the high-water mark of
-//  `end`; what is `unissued` ends where a territory begins, or is doubtful from the beginning of
-//  its territory on.
+//  `end`; what is `unissued` ends where an index block begins, or is doubtful from the beginning of
+//  its index_block on.
 //  2. What a round used (rounds.csv, parts_included > 0) is committed or partial with that epoch,
 //  group,
 //     peer and parts; or the ledger says `repeated`, `disputed` or `doubtful` for it.

@@ -89,7 +89,7 @@ void shard_client::choose(bool desperate, duration now) {
     // primaries precede backups, and longer serving replicas precede others.
     const auto when = lost == lost_.end() ? -1 : lost - lost_.begin();
     return std::tuple{when, one.replica && one.replica->role != replica_role::primary,
-                      one.replica ? one.replica->territory : 0};
+                      one.replica ? one.replica->index_block : 0};
   };
   const auto best =
       std::min_element(shards_.begin(), shards_.end(),

@@ -303,7 +303,7 @@ void sample_book::finish_stretch(
   const bool finished = e.is_final();
   if (e.reported || (e.round > 0 && lost(rounds_[e.round - 1]))) return;
   if (options_.takeovers && e.shard == shard_state::unknown && e.uses == 0 &&
-      end % actors::territory_size == 0)
+      end % actors::index_block_size == 0)
     return;
   if (e.shard == shard_state::unknown) {
     if (options_.view == observed_view::whole || !options_.takeovers)

@@ -26,7 +26,7 @@
 // it: that an index is returned, or final; and it may take back what nobody claims (peer 0). Of two
 // primaries that do not know of each other yet, one may take back or lease what the other one has
 // committed: then it has to be final again at the end, and used once. Indices that no replica
-// issued end where a territory begins. In local view the host of a peer does not hear what the
+// issued end where an index block begins. In local view the host of a peer does not hear what the
 // shard takes back, nor the shard's what peers use: of a peer it is checked that it contributes
 // what it computed, each index once, with their number as its weight; of a shard, that each move
 // follows the one before. A replica that takes over knows its samples from others, so that their

@@ -246,9 +246,9 @@ void runner::state::start_shard(shard_unit& shard) {
   replication.beat = std::min(replication.beat, what.network.detection_time / 4);
   replication.seek_time = 2 * what.network.detection_time;
   replication.conduct = conduct;
-  const auto territory =
-      options.node ? territory_of(host.utc_ns(), *this->role.shard) : shards_started++;
-  auto made = std::make_shared<actors::sample_ledger>(what.data.lease_time, territory);
+  const auto index_block =
+      options.node ? index_block_of(host.utc_ns(), *this->role.shard) : shards_started++;
+  auto made = std::make_shared<actors::sample_ledger>(what.data.lease_time, index_block);
   auto role = std::make_shared<std::atomic<actors::replica_role>>(
       what.data.replicas == 1 ? actors::replica_role::primary : actors::replica_role::seeking);
   config.role = role;

@@ -52,7 +52,7 @@ result<node_role> role_of(const scenario& what, const node_options& node,
   return out;
 }
 
-std::uint64_t territory_of(std::int64_t utc_ns, std::size_t replica) {
+std::uint64_t index_block_of(std::int64_t utc_ns, std::size_t replica) {
   SHOAL_CHECK(replica < 16, "a shard has at most 16 replicas");
   constexpr std::int64_t year_2026_ns = 1'767'225'600'000'000'000, quarter_ns = 250'000'000;
   const auto quarters = static_cast<std::uint64_t>((utc_ns - year_2026_ns) / quarter_ns) &

@@ -61,11 +61,11 @@ struct node_role {
 result<node_role> role_of(const scenario& what, const node_options& node,
                           std::vector<host_spec>& hosts);
 
-/// The territory of a data shard's process (actors/data/sample_ledger.hpp), which cannot know how
+/// The index block of a data shard's process (actors/data/sample_ledger.hpp), which cannot know how
 /// often its shard was started before, nor what the other replicas are at: quarters of a second
 /// since 2026, in 28 bits (two years; then they begin again), and the replica's number in 4. So
 /// processes that start later have higher ones, and no two the same. Requires: replica < 16.
-std::uint64_t territory_of(std::int64_t utc_ns, std::size_t replica);
+std::uint64_t index_block_of(std::int64_t utc_ns, std::size_t replica);
 
 /// What all nodes of a swarm have to agree about: the scenario without what may differ from host to
 /// host (its world, where the data are).

@@ -19,7 +19,7 @@ const actors::sample_ledger& leading_ledger(const std::vector<shard_unit>& shard
   const auto rank = [&](const shard_unit& shard) {
     const auto role = shard.role->load();
     return std::tuple{!lives(shard.machine), role != actors::replica_role::primary,
-                      role == actors::replica_role::seeking, shard.ledger->territory()};
+                      role == actors::replica_role::seeking, shard.ledger->index_block()};
   };
   return *std::min_element(shards.begin(), shards.end(), [&](const auto& a, const auto& b) {
             return rank(a) < rank(b);

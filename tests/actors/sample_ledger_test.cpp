@@ -36,7 +36,7 @@ TEST_CASE("indices are leased in order, and returned ones come first") {
   CHECK(ledger.high_water() == 9);
   CHECK(ledger.lease(3, 0, 0s).empty());
   CHECK(ledger.lease(4, 0xffff'fff0u, 0s) == list{{9, 0xffff'fff0u}}); // no loop over indices
-  CHECK(ledger.lease(5, 0xffff'ffffu, 0s) == list{{0xffff'fff9u, 7}}); // the end of its territory
+  CHECK(ledger.lease(5, 0xffff'ffffu, 0s) == list{{0xffff'fff9u, 7}}); // the end of its index block
   CHECK(ledger.lease(5, 0xffff'ffffu, 0s).empty());
 }
 

@@ -40,9 +40,9 @@ public:
     std::uint64_t lost_ledgers = 0;
     std::vector<std::pair<peer_id, std::uint32_t>> owed;
 
-    member(lab& of, std::size_t at, caf::actor address, std::uint64_t territory,
+    member(lab& of, std::size_t at, caf::actor address, std::uint64_t index_block,
            const replica_config& config)
-        : in(of), index(at), handle(std::move(address)), ledger(of.lease_time, territory),
+        : in(of), index(at), handle(std::move(address)), ledger(of.lease_time, index_block),
           replica(std::make_unique<shard_replica>(*this, config, ledger)) {}
     duration now() const override { return in.time; }
     const caf::actor& self() override { return handle; }
@@ -213,7 +213,7 @@ public:
           taken.push_back({i, had->second.second, &by});
       held[peer].push_back(range);
       hold(by, peer, range);
-      if (range.end() > fresh_from && range.first / territory_size == by.ledger.territory())
+      if (range.end() > fresh_from && range.first / index_block_size == by.ledger.index_block())
         for (auto i = std::max(range.first, fresh_from); i < range.end(); ++i)
           twice += issued.insert(i).second ? 0 : 1;
     }
@@ -416,7 +416,7 @@ TEST_CASE("a new primary issues fresh indices of its own, and peers claim leases
   CHECK(claim.unknown.empty());
   CHECK(next.leased_by(7) == 10);
   t.lease(*t.members[1], 9, 3);
-  CHECK(t.held[9] == std::vector<sample_range>{{territory_size, 3}});
+  CHECK(t.held[9] == std::vector<sample_range>{{index_block_size, 3}});
   // No peer claims the rest of the reservation. It is issued again, and no peer can have used it.
   t.time += 61s;
   (void)next.expire(t.time);
@@ -641,10 +641,10 @@ TEST_CASE("while a ledger is diverged, unknown primaries and their use of return
           "possible, too") {
   sample_ledger a(60s, 1), b(60s, 2);
   for (auto* l : {&a, &b}) {
-    l->know_territories(3);
+    l->know_index_blocks(3);
     l->record_changes(false);
   }
-  const std::vector<sample_range> all{{0, 10}}, late{{7 * territory_size + 3, 5}};
+  const std::vector<sample_range> all{{0, 10}}, late{{7 * index_block_size + 3, 5}};
   CHECK(a.commit(8, late, 1, {1, 1}, 1, 1).unknown == late);
   index_state leased;
   leased.state = index_state::kind::leased;
@@ -703,7 +703,7 @@ TEST_CASE("a replica that starts without a ledger diverges from one that it cann
 TEST_CASE("a peer with leases of the other primary is believed and not reported as faulty") {
   sample_ledger a(60s, 0), b(60s, 1);
   for (auto* l : {&a, &b}) {
-    l->know_territories(2);
+    l->know_index_blocks(2);
     l->record_changes(false);
   }
   a.reserve(100);
@@ -738,8 +738,8 @@ TEST_CASE("index blocks that are numbered by time may be far apart, and their ro
     ledger->record_changes(true);
     ledger->doubt_all_before();
   }
-  CHECK(a.lease(7, 5, 0s) == std::vector<sample_range>{{early * territory_size, 5}});
-  CHECK(b.lease(9, 5, 0s) == std::vector<sample_range>{{late * territory_size, 5}});
+  CHECK(a.lease(7, 5, 0s) == std::vector<sample_range>{{early * index_block_size, 5}});
+  CHECK(b.lease(9, 5, 0s) == std::vector<sample_range>{{late * index_block_size, 5}});
   a.part_from(late);
   b.part_from(early);
   CHECK((a.parted() && b.parted()));
@@ -832,13 +832,14 @@ TEST_CASE("a replica that takes over from a diverged primary has diverged from t
   t.settle();
   auto& third = *t.members[2];
   CHECK(third.ledger.doubt().covers(0, 10));
-  CHECK(third.ledger.doubt().covers(territory_size, 2 * territory_size));
+  CHECK(third.ledger.doubt().covers(index_block_size, 2 * index_block_size));
   t.kill(0, true);
   t.settle();
   REQUIRE(third.replica->primary());
   // Peer 9 comes from the other side, where peer 7 has contributed.
-  CHECK(third.ledger.commit(9, std::vector<sample_range>{{territory_size + 2, 2}}, 1, {1, 1}, 1, 1)
-            .committed.size() == 1);
+  CHECK(
+      third.ledger.commit(9, std::vector<sample_range>{{index_block_size + 2, 2}}, 1, {1, 1}, 1, 1)
+          .committed.size() == 1);
   (void)third.ledger.expire(t.time + 61s);
   CHECK(third.ledger.settle_doubt(std::vector<sample_range>{{0, 10}}) ==
         std::vector<sample_range>{{0, 10}});
@@ -1075,12 +1076,12 @@ TEST_CASE("messages that no replica sends change nothing") {
   const auto refused = t.refusals.size();
   backup.on(replica_hello{{~0ull, t.members[0]->handle}, 0, 0, 0, 0});
   bad.rows.clear();
-  bad.from.territory = ~0ull;
+  bad.from.index_block = ~0ull;
   backup.on(bad);
-  bad.from.territory = 0;
-  bad.known_territories = ~0ull;
+  bad.from.index_block = 0;
+  bad.known_index_blocks = ~0ull;
   backup.on(bad);
-  bad.known_territories = 0;
+  bad.known_index_blocks = 0;
   bad.what = 4;
   backup.on(bad);
   CHECK(t.refusals.size() == refused + 4);

@@ -245,9 +245,9 @@ TEST_CASE("a replica that took over leaves a gap that is shown, and what nobody 
   next.take_over(0, 10, true, 0s);
   r.ledger = next;
   (void)r.ledger.lease(1, 5, 0s);
-  r.round(2, {1}, {{{territory_size, 5}}}, {0});
+  r.round(2, {1}, {{{index_block_size, 5}}}, {0});
   const auto text = r.ledger_text();
-  CHECK(text.find(std::to_string(10) + "," + std::to_string(territory_size - 10) + ",unissued") !=
+  CHECK(text.find(std::to_string(10) + "," + std::to_string(index_block_size - 10) + ",unissued") !=
         std::string::npos);
   auto report = verify(text, r.rounds_text());
   CHECK(report.errors == std::vector<std::string>{});
@@ -256,11 +256,11 @@ TEST_CASE("a replica that took over leaves a gap that is shown, and what nobody 
 
   // A gap that ends elsewhere is a lost sample.
   auto torn = text;
-  torn.replace(torn.find(std::to_string(territory_size) + ",5"),
-               std::to_string(territory_size).size() + 2,
-               std::to_string(territory_size + 1) + ",4");
-  const auto gap = std::to_string(territory_size - 10);
-  torn.replace(torn.find(gap), gap.size(), std::to_string(territory_size - 9));
+  torn.replace(torn.find(std::to_string(index_block_size) + ",5"),
+               std::to_string(index_block_size).size() + 2,
+               std::to_string(index_block_size + 1) + ",4");
+  const auto gap = std::to_string(index_block_size - 10);
+  torn.replace(torn.find(gap), gap.size(), std::to_string(index_block_size - 9));
   CHECK_FALSE(verify(torn, r.rounds_text()).ok());
 
   // A round of a primary that is gone: an error, unless the ledger says that such a one may have
@@ -286,9 +286,9 @@ TEST_CASE("of what a primary issued that is gone, only what its peers say is kno
   run r;
   (void)r.ledger.lease(1, 10, 0s);
   r.round(1, {1}, {{{0, 10}}}, {0});
-  r.ledger.know_territories(2);
+  r.ledger.know_index_blocks(2);
   r.ledger.part_from(1);
-  r.round(2, {2}, {{{territory_size + 20, 5}}}, {0}); // leased by the other one
+  r.round(2, {2}, {{{index_block_size + 20, 5}}}, {0}); // leased by the other one
   auto report = verify(r.ledger_text(), r.rounds_text());
   CHECK(report.errors == std::vector<std::string>{});
   CHECK(report.committed == 15);
@@ -298,5 +298,5 @@ TEST_CASE("of what a primary issued that is gone, only what its peers say is kno
                 [](const std::string& line) { return line.find("doubtful") != std::string::npos; });
   report = verify(text_of(text), r.rounds_text());
   REQUIRE(report.errors.size() == 1);
-  CHECK(report.errors[0] == "ledger.csv:3: does not end where a territory begins");
+  CHECK(report.errors[0] == "ledger.csv:3: does not end where an index block begins");
 }

@@ -177,13 +177,14 @@ private:
 
 } // namespace
 
-TEST_CASE("later processes of a shard have higher territories and no two are the same") {
-  using scenarios::territory_of;
+TEST_CASE("processes of a shard that start later have higher index blocks, and no two the same") {
+  using scenarios::index_block_of;
   const auto now = swarm::utc_ns();
-  CHECK(territory_of(now, 0) < territory_of(now, 1));
-  CHECK(territory_of(now, 15) < territory_of(now + 250'000'000, 0));
-  CHECK(territory_of(now, 0) > 0); // a process with number 0 asks nobody
-  CHECK(territory_of(now, 15) < std::numeric_limits<std::uint64_t>::max() / actors::territory_size);
+  CHECK(index_block_of(now, 0) < index_block_of(now, 1));
+  CHECK(index_block_of(now, 15) < index_block_of(now + 250'000'000, 0));
+  CHECK(index_block_of(now, 0) > 0); // a process with number 0 asks nobody
+  CHECK(index_block_of(now, 15) <
+        std::numeric_limits<std::uint64_t>::max() / actors::index_block_size);
 }
 
 TEST_CASE("a bootstrap and a leader and a reducer and a donor and the owner of the shard are "

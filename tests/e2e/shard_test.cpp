@@ -196,7 +196,7 @@ TEST_CASE("a run with two shards and without faults trains as one with one") {
       CHECK(out.run.errors.empty());
       CHECK(out.data.ok());
       CHECK(out.reported == 0);
-      CHECK(out.data.indices < actors::territory_size);
+      CHECK(out.data.indices < actors::index_block_size);
       losses[replicas - 1] += out.run.summary().loss.final.value();
       seconds[replicas - 1] += out.run.summary().virtual_seconds;
     }

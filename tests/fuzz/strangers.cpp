@@ -220,7 +220,7 @@ void to_actors(std::uint8_t kind, front& from) {
   }
   case 8: { // two replicas of a shard
     const auto node = world.spawn<dht_node>(here, dht_config{});
-    for (std::uint64_t territory = 0; territory < 2; ++territory) {
+    for (std::uint64_t index_block = 0; index_block < 2; ++index_block) {
       auto& host = world.add_host("replica");
       dht_config dht;
       dht.bootstraps = {node};
@@ -229,9 +229,9 @@ void to_actors(std::uint8_t kind, front& from) {
       options.chunk_bytes = 64;
       options.dht = world.spawn<dht_node>(host, dht);
       options.replication.replicas = 2;
-      under.push_back(
-          world.spawn<data_shard>(host, options, std::make_shared<numbered_source>(),
-                                  std::make_shared<sample_ledger>(options.lease_time, territory)));
+      under.push_back(world.spawn<data_shard>(
+          host, options, std::make_shared<numbered_source>(),
+          std::make_shared<sample_ledger>(options.lease_time, index_block)));
     }
     world.run_for(30s); // until they know each other
     break;

@@ -49,8 +49,9 @@ struct lab final : shard_client::io {
   static shared<record> alone(const caf::actor& of, std::int64_t expires) {
     return record{"shard", of, {}, expires};
   }
-  static shared<record> replica(const caf::actor& of, std::uint64_t territory, replica_role role) {
-    return record{"shard", of, replica_record{territory, role}.pack(), 0};
+  static shared<record> replica(const caf::actor& of, std::uint64_t index_block,
+                                replica_role role) {
+    return record{"shard", of, replica_record{index_block, role}.pack(), 0};
   }
 
   /// The messages of one type that `to` got.
