@@ -86,7 +86,7 @@ caf::behavior data_shard::make_behavior() {
   if (replica_) return replica_behavior();
   publish();
   if (ledger_->index_block() > 0 && ledger_->next() == ledger_->index_block() * index_block_size) {
-    ledger_->doubt_all_before();
+    ledger_->mark_all_before_doubtful();
     ledger_lost(ledger_->next());
   }
   // A ledger that was taken over has leases.
@@ -159,11 +159,11 @@ caf::behavior data_shard::replica_behavior() {
   };
 }
 
-void data_shard::kept(std::function<void()> then) {
+void data_shard::replicate(std::function<void()> then) {
   if (!replica_) return then ? then() : void();
   moved(sample_state::returned, 0, ledger_->take_skipped());
   replica_->replicate();
-  if (then) replica_->when_kept(std::move(then));
+  if (then) replica_->when_replicated(std::move(then));
 }
 
 void data_shard::ledger_lost(std::uint64_t before) {
@@ -192,14 +192,15 @@ void data_shard::on_request(const sample_request& what) {
 
   clients_.insert_or_assign(what.peer, what.reply_to);
   auto renewal = ledger_->renew(what.peer, *held, now());
-  accuse(what.peer, "sample_request: holds samples that it never got", std::move(renewal.unknown));
+  refuse_claim(what.peer, "sample_request: holds samples that it never got",
+               std::move(renewal.unknown));
   tell_lost(what.peer, std::move(renewal.lost));
   moved(sample_state::leased, what.peer, std::move(renewal.claimed));
 
   if (what.credit > 0) lease(what.peer, what.reply_to, what.credit);
   forget_idle(what.peer);
   arm_lease_timer();
-  kept();
+  replicate();
 }
 
 void data_shard::lease(peer_id peer, const caf::actor& to, std::uint32_t credit) {
@@ -211,12 +212,12 @@ void data_shard::lease(peer_id peer, const caf::actor& to, std::uint32_t credit)
     owed_[peer] = static_cast<std::uint32_t>(
         std::min<std::uint64_t>(owed_[peer] + credit - got, settings_.max_credit));
   moved(sample_state::leased, peer, std::move(leased));
-  kept();
+  replicate();
   arm_lease_timer();
 }
 
 void data_shard::report_doubtful(peer_id peer, std::span<const sample_range> ranges) {
-  if (auto doubtful = ledger_->settle_doubt(ranges); !doubtful.empty())
+  if (auto doubtful = ledger_->report_uncertain(ranges); !doubtful.empty())
     here().observe(samples_reported{"doubtful: the former primary may have let them be used", peer,
                                     0, std::move(doubtful)});
 }
@@ -245,17 +246,17 @@ void data_shard::on_returned(const samples_returned& what) {
   const auto ranges = checked_ranges(what.ranges, settings_.max_ranges);
   if (!ranges) return misbehaviour(what.peer, "samples_returned: " + ranges.error());
   auto result = ledger_->give_back(what.peer, *ranges);
-  accuse(what.peer, "samples_returned: samples that it never got", std::move(result.unknown));
+  refuse_claim(what.peer, "samples_returned: samples that it never got", std::move(result.unknown));
   moved(sample_state::returned, what.peer, std::move(result.returned));
   forget_idle(what.peer);
-  kept();
+  replicate();
 }
 
-void data_shard::accuse(peer_id peer, std::string what, std::vector<sample_range> ranges) {
-  if (ledger_->may_be_anothers(ranges)) return;
+void data_shard::refuse_claim(peer_id peer, std::string what, std::vector<sample_range> ranges) {
+  if (ledger_->may_be_leased_elsewhere(ranges)) return;
   if (!replica_) return misbehaviour(peer, std::move(what));
-  replica_->when_sure([this, peer, what = std::move(what), ranges = std::move(ranges)] {
-    if (!ledger_->may_be_anothers(ranges)) misbehaviour(peer, what);
+  replica_->when_roles_confirmed([this, peer, what = std::move(what), ranges = std::move(ranges)] {
+    if (!ledger_->may_be_leased_elsewhere(ranges)) misbehaviour(peer, what);
   });
 }
 
@@ -263,7 +264,7 @@ void data_shard::on_commit(const commit& what, std::function<void()> then) {
   const auto refuse = [&](std::string why) {
     misbehaviour(0, "commit: " + std::move(why));
     // Also confirmed, so that the sender does not repeat it.
-    kept(then);
+    replicate(then);
   };
   if (what.parts_total == 0) return refuse("a round without parts");
   if (what.entries.size() > settings_.max_entries) return refuse("too many members");
@@ -279,19 +280,18 @@ void data_shard::on_commit(const commit& what, std::function<void()> then) {
   }
   bool known = true;
   for (std::size_t i = 0; replica_ && i < checked.size(); ++i)
-    known =
-        known && ledger_->may_be_anothers(ledger_->unknown_to(what.entries[i].peer, checked[i]));
+    known = known &&
+            ledger_->may_be_leased_elsewhere(ledger_->unknown_to(what.entries[i].peer, checked[i]));
   if (known) return commit_all(what, checked, then);
-  replica_->when_sure([this, what, checked = std::move(checked), then = std::move(then)] {
-    commit_all(what, checked, then);
-  });
+  replica_->when_roles_confirmed([this, what, checked = std::move(checked),
+                                  then = std::move(then)] { commit_all(what, checked, then); });
 }
 
 void data_shard::commit_all(const commit& what, std::span<const std::vector<sample_range>> ranges,
                             const std::function<void()>& then) {
   for (std::size_t i = 0; i < ranges.size(); ++i)
     commit_one(what, what.entries[i].peer, ranges[i], what.entries[i].parts_included);
-  kept(then);
+  replicate(then);
 }
 
 void data_shard::commit_one(const commit& what, peer_id peer, std::span<const sample_range> ranges,
@@ -326,7 +326,7 @@ void data_shard::on_lease_timer() {
     moved(sample_state::returned, loss.peer, std::move(loss.ranges));
     forget_idle(loss.peer);
   }
-  kept();
+  replicate();
   arm_lease_timer();
 }
 

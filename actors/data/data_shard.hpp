@@ -80,7 +80,7 @@ private:
   bool answers() const { return !replica_ || replica_->primary(); }
   caf::behavior replica_behavior();
   /// Replicates the changes, and then calls `then`.
-  void kept(std::function<void()> then = {});
+  void replicate(std::function<void()> then = {});
   void ledger_lost(std::uint64_t before);
   /// Reports those of `ranges` as doubtful that another primary may have issued: this shard issues
   /// them again, or has lost track of them.
@@ -94,7 +94,7 @@ private:
                   std::uint32_t parts_included);
   /// Handles the claim of `peer` to `ranges` that it never got here. The peer is reported as
   /// faulty, unless another primary leased them to it.
-  void accuse(peer_id peer, std::string what, std::vector<sample_range> ranges);
+  void refuse_claim(peer_id peer, std::string what, std::vector<sample_range> ranges);
   void on_lease_timer();
   void publish();
 

@@ -14,7 +14,7 @@ using kind = ledger_row_kind;
 // Limits that the rows of a correct replica do not exceed. A report covers one range of samples.
 // Uncertain ranges cover whole index blocks of former replicas.
 constexpr std::uint64_t most_reported = std::numeric_limits<std::uint32_t>::max();
-constexpr std::uint64_t most_doubted = 4096 * index_block_size;
+constexpr std::uint64_t most_uncertain = 4096 * index_block_size;
 constexpr std::int64_t longest_lease_ns = std::int64_t{1} << 60;
 
 ledger_row plain_row(kind what, std::uint64_t first, std::uint64_t count, peer_id peer = 0) {
@@ -59,10 +59,10 @@ std::vector<ledger_row> rows_of(const sample_ledger::changes& what, duration now
   for (const auto& said : what.reports) out.push_back(row_of(said));
   for (const auto& p : what.doubtful.pieces())
     out.push_back(plain_row(kind::doubtful, p.first, p.size()));
-  for (const auto& p : what.doubt.pieces())
-    out.push_back(plain_row(kind::doubt, p.first, p.size()));
-  for (const auto& p : what.certain.pieces())
-    out.push_back(plain_row(kind::certain, p.first, p.size()));
+  for (const auto& p : what.uncertain.pieces())
+    out.push_back(plain_row(kind::uncertain, p.first, p.size()));
+  for (const auto& p : what.settled.pieces())
+    out.push_back(plain_row(kind::settled, p.first, p.size()));
   return out;
 }
 
@@ -76,8 +76,8 @@ std::vector<ledger_row> rows_of(const sample_ledger& what, duration now) {
   for (const auto& said : what.reports()) out.push_back(row_of(said));
   for (const auto& p : what.doubtful().pieces())
     out.push_back(plain_row(kind::doubtful, p.first, p.size()));
-  for (const auto& p : what.doubt().pieces())
-    out.push_back(plain_row(kind::doubt, p.first, p.size()));
+  for (const auto& p : what.uncertain().pieces())
+    out.push_back(plain_row(kind::uncertain, p.first, p.size()));
   return out;
 }
 
@@ -85,7 +85,7 @@ result<void> apply_rows(std::span<const ledger_row> rows, sample_ledger& to, dur
   for (const auto& row : rows) {
     if (row.count == 0 || row.count > std::numeric_limits<std::uint64_t>::max() - row.first)
       return failure{"a row without indices"};
-    if (row.what > static_cast<std::uint8_t>(kind::certain))
+    if (row.what > static_cast<std::uint8_t>(kind::settled))
       return failure{"a row of an unknown kind"};
     const auto what = static_cast<kind>(row.what);
     const bool of_a_round = what == kind::committed || what == kind::partial ||
@@ -94,8 +94,8 @@ result<void> apply_rows(std::span<const ledger_row> rows, sample_ledger& to, dur
       return failure{"a round of that many parts"};
     if ((what == kind::repeated || what == kind::disputed) && row.count > most_reported)
       return failure{"a report of that many samples"};
-    if (what == kind::doubt && row.count > most_doubted)
-      return failure{"doubt about that many samples"};
+    if (what == kind::uncertain && row.count > most_uncertain)
+      return failure{"too many uncertain samples"};
     const auto end = row.first + row.count;
     switch (what) {
     case kind::leased:
@@ -134,11 +134,11 @@ result<void> apply_rows(std::span<const ledger_row> rows, sample_ledger& to, dur
     case kind::doubtful:
       to.apply_doubtful(row.first, end);
       break;
-    case kind::doubt:
-      to.apply_doubt(row.first, end);
+    case kind::uncertain:
+      to.apply_uncertain(row.first, end);
       break;
-    case kind::certain:
-      to.apply_certain(row.first, end);
+    case kind::settled:
+      to.apply_settled(row.first, end);
       break;
     }
   }

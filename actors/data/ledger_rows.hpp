@@ -20,8 +20,8 @@ enum class ledger_row_kind : std::uint8_t {
   repeated,
   disputed,
   doubtful,
-  doubt,
-  certain
+  uncertain,
+  settled
 };
 
 std::vector<ledger_row> rows_of(const sample_ledger::changes& what, duration now);

@@ -70,14 +70,14 @@ sample_ledger::renewal sample_ledger::renew(peer_id peer, std::span<const sample
   leased.peer = peer;
   leased.expires = now + lease_time_;
   for (const auto& range : out.unknown)
-    for (const auto& known : unsure(range.first, range.end()))
+    for (const auto& known : possibly_leased_elsewhere(range.first, range.end()))
       for (const auto& p : all_.pieces(known.first, known.end))
         // The other primary leased the index to this peer, so it is not leased again here.
         if (p.value.state == kind::returned) {
           set(p.first, p.end, leased);
           append_range(out.claimed, p.first, p.end);
         }
-  if (parted()) fill_index_block();
+  if (diverged()) fill_index_block();
   return out;
 }
 
@@ -134,7 +134,7 @@ sample_ledger::commit(peer_id peer, std::span<const sample_range> ranges, std::u
   // The other primary may have leased indices to it that this one did not.
   for (const auto& range : std::exchange(out.unknown, {})) {
     auto at = range.first;
-    for (const auto& known : unsure(range.first, range.end()))
+    for (const auto& known : possibly_leased_elsewhere(range.first, range.end()))
       for (const auto& p : all_.pieces(known.first, known.end)) {
         if (at < p.first) append_range(out.unknown, at, p.first);
         at = p.end;
@@ -142,7 +142,7 @@ sample_ledger::commit(peer_id peer, std::span<const sample_range> ranges, std::u
       }
     if (at < range.end()) append_range(out.unknown, at, range.end());
   }
-  if (parted()) fill_index_block();
+  if (diverged()) fill_index_block();
   return out;
 }
 
@@ -228,8 +228,8 @@ std::vector<sample_ledger::piece> sample_ledger::owned(peer_id peer,
       for (const auto& range : ranges)
         for (const auto& p : former->second.pieces(range.first, range.end()))
           once.insert(p.first, p.end);
-  index_state nobodys;
-  nobodys.state = kind::leased;
+  index_state unclaimed;
+  unclaimed.state = kind::leased;
   for (const auto& range : ranges) {
     auto at = range.first;
     const auto skip = [&](std::uint64_t to) {
@@ -243,7 +243,7 @@ std::vector<sample_ledger::piece> sample_ledger::owned(peer_id peer,
     };
     auto known = range.first;
     const auto gap = [&](std::uint64_t to) {
-      if (known < to && claimable(known, to)) add(known, to, nobodys);
+      if (known < to && claimable(known, to)) add(known, to, unclaimed);
     };
     for (const auto& p : all_.pieces(range.first, range.end())) {
       gap(p.first);
@@ -262,9 +262,9 @@ std::vector<sample_ledger::piece> sample_ledger::owned(peer_id peer,
 bool sample_ledger::claimable(std::uint64_t first, std::uint64_t end) const noexcept {
   const auto index_block = first / index_block_size;
   // Reserved and not issued here: the other primary may have issued it.
-  if (index_block == index_block_) return parted() && first >= next_ && end <= limit_;
+  if (index_block == index_block_) return diverged() && first >= next_ && end <= limit_;
   // A replica may have joined and taken over on the other side of a cut, unknown here.
-  return (index_block < known_index_blocks_ || parted()) &&
+  return (index_block < known_index_blocks_ || diverged()) &&
          (end - 1) / index_block_size == index_block;
 }
 
@@ -286,9 +286,10 @@ void sample_ledger::release(std::span<const piece> states) {
         if (p.value.state == kind::returned) returned_.insert(p.first, p.end);
 }
 
-void sample_ledger::part_from(std::uint64_t index_block) {
+void sample_ledger::diverge_from(std::uint64_t index_block) {
   for (const auto& p : all_.pieces())
-    if (p.value.state == kind::leased || p.value.state == kind::returned) add_doubt(p.first, p.end);
+    if (p.value.state == kind::leased || p.value.state == kind::returned)
+      add_uncertain(p.first, p.end);
   if (index_block == index_block_) return;
   know_index_blocks(index_block + 1);
   // That replica issues in ascending order. The gaps before claimed indices become uncertain as
@@ -296,10 +297,10 @@ void sample_ledger::part_from(std::uint64_t index_block) {
   const auto end = (index_block + 1) * index_block_size;
   auto at = index_block * index_block_size;
   for (const auto& p : all_.pieces(at, end)) {
-    if (at < p.first) add_doubt(at, p.first);
+    if (at < p.first) add_uncertain(at, p.first);
     at = p.end;
   }
-  if (at < end) add_doubt(at, end);
+  if (at < end) add_uncertain(at, end);
 }
 
 void sample_ledger::add_former(peer_id peer, std::uint64_t first, std::uint64_t end) {
@@ -309,20 +310,20 @@ void sample_ledger::add_former(peer_id peer, std::uint64_t first, std::uint64_t 
   known.insert(first, end);
 }
 
-void sample_ledger::add_doubt(std::uint64_t first, std::uint64_t end) {
-  doubt_.insert(first, end);
+void sample_ledger::add_uncertain(std::uint64_t first, std::uint64_t end) {
+  uncertain_.insert(first, end);
   if (!recording_) return;
-  changes_.doubt.insert(first, end);
-  changes_.certain.erase(first, end);
+  changes_.uncertain.insert(first, end);
+  changes_.settled.erase(first, end);
 }
 
-void sample_ledger::end_doubt(std::uint64_t first, std::uint64_t end) {
-  const auto known = doubt_.pieces(first, end);
+void sample_ledger::settle(std::uint64_t first, std::uint64_t end) {
+  const auto known = uncertain_.pieces(first, end);
   if (known.empty()) return;
-  doubt_.erase(first, end);
+  uncertain_.erase(first, end);
   if (!recording_) return;
-  changes_.doubt.erase(first, end);
-  for (const auto& p : known) changes_.certain.insert(p.first, p.end);
+  changes_.uncertain.erase(first, end);
+  for (const auto& p : known) changes_.settled.insert(p.first, p.end);
 }
 
 void sample_ledger::add_doubtful(std::uint64_t first, std::uint64_t end) {
@@ -330,29 +331,29 @@ void sample_ledger::add_doubtful(std::uint64_t first, std::uint64_t end) {
   if (recording_) changes_.doubtful.insert(first, end);
 }
 
-void sample_ledger::take_over(std::uint64_t index_block, std::uint64_t reserved, bool certain,
-                              duration now) {
-  index_state nobodys;
-  nobodys.state = kind::leased;
-  nobodys.expires = now + lease_time_;
+void sample_ledger::take_over(std::uint64_t index_block, std::uint64_t reserved,
+                              bool confirmed_dead, duration now) {
+  index_state unclaimed;
+  unclaimed.state = kind::leased;
+  unclaimed.expires = now + lease_time_;
   for (const auto& p : all_.pieces())
-    if (p.value.state == kind::returned) set(p.first, p.end, nobodys);
+    if (p.value.state == kind::returned) set(p.first, p.end, unclaimed);
   if (const auto known = end_of(index_block); index_block != index_block_ && known < reserved) {
-    set(known, reserved, nobodys);
+    set(known, reserved, unclaimed);
     append_range(skipped_, known, reserved);
   }
-  if (!certain) part_from(index_block);
+  if (!confirmed_dead) diverge_from(index_block);
 }
 
-std::vector<interval_set::piece> sample_ledger::unsure(std::uint64_t first,
-                                                       std::uint64_t end) const {
-  if (parted()) return {{first, end, {}}};
+std::vector<interval_set::piece> sample_ledger::possibly_leased_elsewhere(std::uint64_t first,
+                                                                          std::uint64_t end) const {
+  if (diverged()) return {{first, end, {}}};
   return doubtful_.pieces(first, end);
 }
 
-bool sample_ledger::may_be_anothers(std::span<const sample_range> ranges) const {
+bool sample_ledger::may_be_leased_elsewhere(std::span<const sample_range> ranges) const {
   return std::all_of(ranges.begin(), ranges.end(), [this](const auto& range) {
-    return parted() || doubtful_.covers(range.first, range.end());
+    return diverged() || doubtful_.covers(range.first, range.end());
   });
 }
 
@@ -363,10 +364,10 @@ std::vector<sample_range> sample_ledger::unknown_to(peer_id peer,
   return out;
 }
 
-std::vector<std::uint64_t> sample_ledger::unmet() const {
+std::vector<std::uint64_t> sample_ledger::unmerged_blocks() const {
   // Block numbers may be far apart, so the search follows the uncertain ranges.
   std::vector<std::uint64_t> out;
-  for (const auto& p : doubt_.pieces())
+  for (const auto& p : uncertain_.pieces())
     for (auto index_block = p.first / index_block_size;
          (index_block + 1) * index_block_size <= p.end && index_block < known_index_blocks_;
          ++index_block)
@@ -374,14 +375,15 @@ std::vector<std::uint64_t> sample_ledger::unmet() const {
   return out;
 }
 
-void sample_ledger::end_doubt_with(const sample_ledger& other) {
+void sample_ledger::settle_with(const sample_ledger& other) {
   // `other` has resolved the replicas that it has not diverged from: they have been merged, or are
   // dead and fully recorded. Or `other` reports all their indices.
-  const auto doubted = other.unmet();
-  for (const auto index_block : unmet())
-    if (std::find(doubted.begin(), doubted.end(), index_block) == doubted.end())
-      end_doubt(end_of(index_block), (index_block + 1) * index_block_size);
-  if (unmet().empty()) end_doubt(0, std::numeric_limits<std::uint64_t>::max());
+  const auto unmerged_there = other.unmerged_blocks();
+  for (const auto index_block : unmerged_blocks())
+    if (std::find(unmerged_there.begin(), unmerged_there.end(), index_block) ==
+        unmerged_there.end())
+      settle(end_of(index_block), (index_block + 1) * index_block_size);
+  if (unmerged_blocks().empty()) settle(0, std::numeric_limits<std::uint64_t>::max());
 }
 
 void sample_ledger::fill_index_block() {
@@ -404,18 +406,19 @@ std::uint64_t sample_ledger::end_of(std::uint64_t index_block) const {
   return known.empty() ? begin : known.back().end;
 }
 
-void sample_ledger::doubt_all_before() {
+void sample_ledger::mark_all_before_doubtful() {
   if (index_block_ > 0) doubtful_.insert(0, index_block_ * index_block_size);
   know_index_blocks(index_block_);
 }
 
-std::vector<sample_range> sample_ledger::settle_doubt(std::span<const sample_range> ranges) {
+std::vector<sample_range> sample_ledger::report_uncertain(std::span<const sample_range> ranges) {
   std::vector<sample_range> out;
-  if (doubt_.empty()) return out;
+  if (uncertain_.empty()) return out;
   for (const auto& range : ranges)
-    for (const auto& p : doubt_.pieces(range.first, range.end())) append_range(out, p.first, p.end);
+    for (const auto& p : uncertain_.pieces(range.first, range.end()))
+      append_range(out, p.first, p.end);
   for (const auto& range : out) {
-    end_doubt(range.first, range.end());
+    settle(range.first, range.end());
     add_doubtful(range.first, range.end());
   }
   return out;
@@ -456,13 +459,13 @@ sample_ledger::merge_result sample_ledger::merge(const sample_ledger& other) {
   for (const auto& theirs : other.all_.pieces()) {
     std::vector<std::uint64_t> at{theirs.first, theirs.end};
     cut(at, all_.pieces(theirs.first, theirs.end));
-    cut(at, doubt_.pieces(theirs.first, theirs.end));
-    cut(at, other.doubt_.pieces(theirs.first, theirs.end));
+    cut(at, uncertain_.pieces(theirs.first, theirs.end));
+    cut(at, other.uncertain_.pieces(theirs.first, theirs.end));
     std::sort(at.begin(), at.end());
     at.erase(std::unique(at.begin(), at.end()), at.end());
     for (std::size_t i = 0; i + 1 < at.size(); ++i)
-      merge_piece({at[i], at[i + 1], theirs.value}, !other.doubt_.pieces(at[i], at[i + 1]).empty(),
-                  conflicts, revoked, out);
+      merge_piece({at[i], at[i + 1], theirs.value},
+                  !other.uncertain_.pieces(at[i], at[i + 1]).empty(), conflicts, revoked, out);
   }
   for (const auto& p : conflicts.pieces())
     for (const auto& fresh : doubtful_.missing(p.first, p.end))
@@ -474,7 +477,7 @@ sample_ledger::merge_result sample_ledger::merge(const sample_ledger& other) {
     for (const auto& p : had.pieces()) add_former(peer, p.first, p.end);
   for (const auto& said : other.reports_) apply_report(said);
   for (const auto& p : other.doubtful_.pieces()) add_doubtful(p.first, p.end);
-  end_doubt_with(other);
+  settle_with(other);
   fill_index_block();
   for (const auto& [peer, what] : revoked) {
     loss one{peer, {}};
@@ -488,11 +491,11 @@ sample_ledger::merge_result sample_ledger::merge(const sample_ledger& other) {
 void sample_ledger::merge_piece(const piece& theirs, bool unchanged_there, interval_set& conflicts,
                                 std::map<peer_id, interval_set>& revoked, merge_result& out) {
   const auto& [first, end, said] = theirs;
-  const bool nobodys_there = said.state == kind::leased && said.peer == 0;
+  const bool unclaimed_there = said.state == kind::leased && said.peer == 0;
   const auto known = all_.pieces(first, end);
   if (known.empty()) {
     // The other primary has the index as unclaimed, and this one has not issued it.
-    const bool free = nobodys_there && first >= next_ && first / index_block_size == index_block_;
+    const bool free = unclaimed_there && first >= next_ && first / index_block_size == index_block_;
     if (free) append_range(skipped_, first, end);
     return set(first, end, free ? index_state{} : said);
   }
@@ -501,7 +504,7 @@ void sample_ledger::merge_piece(const piece& theirs, bool unchanged_there, inter
   // A final, uncertain index became final after the divergence. An uncertain index that is not
   // final was leased to no new peer since then. Its lease may have been renewed, claimed, returned
   // or ended.
-  const bool unchanged_here = !mine.is_final() && !doubt_.pieces(first, end).empty();
+  const bool unchanged_here = !mine.is_final() && !uncertain_.pieces(first, end).empty();
   unchanged_there = unchanged_there && !said.is_final();
   if (said.is_final()) {
     if (unchanged_here) return set(first, end, said);
@@ -519,11 +522,11 @@ void sample_ledger::merge_piece(const piece& theirs, bool unchanged_there, inter
   const auto peers = [](const index_state& state) {
     return state.state == kind::leased && state.peer != 0;
   };
-  const bool nobodys_here = mine.state == kind::leased && mine.peer == 0;
-  if ((unchanged_here && nobodys_there && peers(mine)) ||
-      (unchanged_there && nobodys_here && peers(said)))
+  const bool unclaimed_here = mine.state == kind::leased && mine.peer == 0;
+  if ((unchanged_here && unclaimed_there && peers(mine)) ||
+      (unchanged_there && unclaimed_here && peers(said)))
     conflicts.insert(first, end);
-  if (said.state != kind::leased || nobodys_there) {
+  if (said.state != kind::leased || unclaimed_there) {
     // The lease of a peer is the safe choice. If the peer returned it at the other primary, the
     // lease expires here.
     if (theirs_counts && (mine.state != kind::leased || mine.peer == 0)) set(first, end, said);

@@ -22,7 +22,7 @@
 // so until their peer renews, returns or commits them. An unclaimed lease expires like any other.
 //
 // Divergence: if the former primary may be alive, it may still change what is not final, and issue
-// indices of its own block. These indices are uncertain (doubt()). An uncertain index that is
+// indices of its own block. These indices are uncertain (uncertain()). An uncertain index that is
 // issued again here is reported as doubtful. An index that is committed here stays uncertain, too,
 // until the two ledgers are merged: a round at the other primary may have used it.
 #pragma once
@@ -150,13 +150,13 @@ public:
   struct changes {
     std::vector<piece> states;
     std::vector<report> reports;
-    interval_set doubtful;       ///< reported as doubtful now
-    interval_set doubt, certain; ///< uncertain from now on, and no longer uncertain
+    interval_set doubtful;           ///< reported as doubtful now
+    interval_set uncertain, settled; ///< uncertain from now on, and no longer uncertain
     /// Ended leases that another primary recorded.
     std::vector<std::pair<peer_id, interval_set::piece>> former;
     bool empty() const noexcept {
-      return states.empty() && reports.empty() && doubtful.empty() && doubt.empty() &&
-             certain.empty() && former.empty();
+      return states.empty() && reports.empty() && doubtful.empty() && uncertain.empty() &&
+             settled.empty() && former.empty();
     }
   };
   /// Starts or stops the recording of changes. While it runs, returned indices are leased again
@@ -183,25 +183,26 @@ public:
 
   /// Diverges from the replica of that block, which cannot be reached and may be serving. All
   /// indices that are not final become uncertain, and so do all that it may issue.
-  void part_from(std::uint64_t index_block);
+  void diverge_from(std::uint64_t index_block);
   /// Takes over from the former primary, of that block, which is gone. It may have issued indices
   /// below `reserved`, and leased returned ones again: these leases become unclaimed. Unless its
-  /// death is `certain`, part_from() follows.
-  void take_over(std::uint64_t index_block, std::uint64_t reserved, bool certain, duration now);
+  /// death is confirmed, diverge_from() follows.
+  void take_over(std::uint64_t index_block, std::uint64_t reserved, bool confirmed_dead,
+                 duration now);
   /// No live replica knows the indices of earlier blocks. They become doubtful for good.
-  void doubt_all_before();
+  void mark_all_before_doubtful();
   /// The uncertain ones of `ranges`. They become doubtful instead.
-  std::vector<sample_range> settle_doubt(std::span<const sample_range> ranges);
+  std::vector<sample_range> report_uncertain(std::span<const sample_range> ranges);
   /// True if another primary may exist that has not been merged since the divergence. A commit of
   /// indices that the peer never had from this primary is then believed, and reported if another
   /// peer has them.
-  bool parted() const noexcept { return !doubt_.empty(); }
+  bool diverged() const noexcept { return !uncertain_.empty(); }
   /// True if another primary may have leased each of `ranges`. A peer that claims them is then not
   /// faulty.
-  bool may_be_anothers(std::span<const sample_range> ranges) const;
+  bool may_be_leased_elsewhere(std::span<const sample_range> ranges) const;
   /// The part of `ranges` that `peer` never got from this primary.
   std::vector<sample_range> unknown_to(peer_id peer, std::span<const sample_range> ranges) const;
-  const interval_set& doubt() const noexcept { return doubt_; }
+  const interval_set& uncertain() const noexcept { return uncertain_; }
   const interval_set& doubtful() const noexcept { return doubtful_; }
 
   // Applies changes of another replica.
@@ -210,8 +211,8 @@ public:
     former_[peer].insert(first, end);
   }
   void apply_report(const report& what);
-  void apply_doubt(std::uint64_t first, std::uint64_t end) { doubt_.insert(first, end); }
-  void apply_certain(std::uint64_t first, std::uint64_t end) { doubt_.erase(first, end); }
+  void apply_uncertain(std::uint64_t first, std::uint64_t end) { uncertain_.insert(first, end); }
+  void apply_settled(std::uint64_t first, std::uint64_t end) { uncertain_.erase(first, end); }
   void apply_doubtful(std::uint64_t first, std::uint64_t end) { doubtful_.insert(first, end); }
   const std::map<peer_id, interval_set>& former() const noexcept { return former_; }
   /// Takes the content of `other`, except for this replica's own fresh indices.
@@ -247,15 +248,16 @@ private:
   void merge_piece(const piece& theirs, bool unchanged_there, interval_set& conflicts,
                    std::map<peer_id, interval_set>& revoked, merge_result& out);
   /// The parts of [first, end) that another primary may have leased.
-  std::vector<interval_set::piece> unsure(std::uint64_t first, std::uint64_t end) const;
+  std::vector<interval_set::piece> possibly_leased_elsewhere(std::uint64_t first,
+                                                             std::uint64_t end) const;
   /// Blocks of replicas that are diverged and not merged: all their indices are uncertain.
-  std::vector<std::uint64_t> unmet() const;
+  std::vector<std::uint64_t> unmerged_blocks() const;
   void add_former(peer_id peer, std::uint64_t first, std::uint64_t end);
-  void add_doubt(std::uint64_t first, std::uint64_t end);
-  void end_doubt(std::uint64_t first, std::uint64_t end);
+  void add_uncertain(std::uint64_t first, std::uint64_t end);
+  void settle(std::uint64_t first, std::uint64_t end);
   void add_doubtful(std::uint64_t first, std::uint64_t end);
   /// Ends the uncertainty that the content of `other` resolves.
-  void end_doubt_with(const sample_ledger& other);
+  void settle_with(const sample_ledger& other);
   /// Counts reserved indices that another primary issued from this block as issued, and those below
   /// them as returned.
   void fill_index_block();
@@ -270,7 +272,7 @@ private:
   std::uint64_t known_index_blocks_ = 0;
   ledger_states all_;
   interval_set returned_; // indices that may be leased again
-  interval_set doubt_, doubtful_;
+  interval_set uncertain_, doubtful_;
   bool recording_ = false;
   changes changes_;
   std::vector<sample_range> skipped_;

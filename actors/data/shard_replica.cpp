@@ -49,7 +49,7 @@ shard_replica::shard_replica(io& world, replica_config config, sample_ledger& le
     : world_(world), config_(config), ledger_(ledger) {}
 
 void shard_replica::start() {
-  reserved_ = kept_reservation_ = ledger_.next();
+  reserved_ = replicated_reservation_ = ledger_.next();
   ledger_.know_index_blocks(std::max<std::uint64_t>(config_.replicas, ledger_.index_block()));
   seeking_since_ = world_.now();
   if (ledger_.index_block() > 0) return;
@@ -64,9 +64,9 @@ void shard_replica::clear() {
   primary_.reset();
   forget_stream();
   source_ = {};
-  fellows_.clear();
-  heirs_.clear();
-  gone_.clear();
+  other_backups_.clear();
+  former_backups_.clear();
+  dead_backups_.clear();
   seekers_.clear();
   dead_.clear();
   known_.clear();
@@ -85,11 +85,11 @@ void shard_replica::turn(replica_role to) {
     primary_.reset();
     forget_stream();
     seekers_.clear();
-    for (const auto& other : std::exchange(fellows_, {})) expect(other);
+    for (const auto& other : std::exchange(other_backups_, {})) expect(other);
     ledger_.record_changes(true);
     // Backups were told of reservations by the former primary. This replica's own begins here.
-    reserved_ = kept_reservation_ = ledger_.next();
-    ledger_.reserve(kept_reservation_);
+    reserved_ = replicated_reservation_ = ledger_.next();
+    ledger_.reserve(replicated_reservation_);
   } else if (to != role::backup) {
     ledger_.record_changes(false);
     for (const auto& [index_block, f] : followers_)
@@ -186,10 +186,10 @@ bool shard_replica::beat() {
   for (const auto& [who, known] : seekers_)
     if (known.index_block < ledger_.index_block() && now - known.heard < 4 * config_.beat)
       return true;
-  ledger_.doubt_all_before();
+  ledger_.mark_all_before_doubtful();
   turn(role::primary);
   // Each of the unreachable replicas may be the primary.
-  for (const auto index_block : std::exchange(unreached_, {})) part(index_block);
+  for (const auto index_block : std::exchange(unreachable_, {})) diverge_from(index_block);
   world_.ledger_lost(ledger_.index_block() * index_block_size);
   return true;
 }
@@ -201,7 +201,7 @@ void shard_replica::on(const not_primary& what, const caf::strong_actor_ptr& sen
   if (by_ours && (!what.primary || what.primary == world_.self())) {
     // That replica knows no primary and has no ledger; or it waits for this one.
     if (role_ == role::seeking) return what.primary ? seek() : void();
-    std::erase_if(fellows_,
+    std::erase_if(other_backups_,
                   [&](const replica_info& other) { return other.address == primary_->address; });
     return succeed(false);
   }
@@ -224,7 +224,7 @@ void shard_replica::on(const replica_hello& what) {
   if (what.role > static_cast<std::uint8_t>(role::yielding))
     return world_.refused("replica_hello: unknown role");
   const auto theirs = static_cast<replica_role>(what.role);
-  if (theirs != role::primary) unreached_.erase(what.from.index_block);
+  if (theirs != role::primary) unreachable_.erase(what.from.index_block);
   ledger_.know_index_blocks(what.from.index_block + 1);
   dead_.erase(address_of(what.from.address));
   if (role_ == role::primary) {
@@ -232,7 +232,7 @@ void shard_replica::on(const replica_hello& what) {
     if (theirs == role::primary) {
       // The other primary has served since it lost this one.
       if (followers_.contains(what.from.index_block) || expected_.contains(what.from.index_block))
-        part(what.from.index_block);
+        diverge_from(what.from.index_block);
       drop_follower(what.from.index_block);
       if (what.from.index_block < ledger_.index_block()) return yield_to(what.from);
       return greet(what.from.address);
@@ -311,12 +311,12 @@ bool shard_replica::take(const ledger_update& what) {
   if (!incoming_) {
     source_ = what.from;
     source_reserved_ = what.reserved;
-    fellows_ = what.backups;
-    std::erase_if(fellows_, [&](const replica_info& other) {
+    other_backups_ = what.backups;
+    std::erase_if(other_backups_, [&](const replica_info& other) {
       return !other.address || other.index_block == ledger_.index_block() ||
              other.index_block > last_index_block;
     });
-    for (const auto& other : fellows_)
+    for (const auto& other : other_backups_)
       if (watched_.insert(address_of(other.address)).second) world_.watch(other.address);
     turn(role::backup);
   }
@@ -332,11 +332,11 @@ void shard_replica::lost(const caf::actor_addr& whom, bool dead) {
   for (auto at = followers_.begin(); at != followers_.end(); ++at)
     if (address_of(at->second.address) == whom) {
       // After a long silence it may have served alone behind a cut before it died.
-      const bool parted = !dead || world_.now() - at->second.heard >= config_.detection_time;
+      const bool diverged = !dead || world_.now() - at->second.heard >= config_.detection_time;
       const auto index_block = at->first;
       // Actions that wait for it must find the ledger diverged, so it is erased first.
       followers_.erase(at);
-      if (parted) part(index_block);
+      if (diverged) diverge_from(index_block);
       sweep();
       break;
     }
@@ -345,70 +345,70 @@ void shard_replica::lost(const caf::actor_addr& whom, bool dead) {
     const auto index_block = at->second;
     known_.erase(at);
     if (!dead && role_ == role::primary)
-      part(index_block);
+      diverge_from(index_block);
     else if (!dead)
-      unreached_.insert(index_block);
+      unreachable_.insert(index_block);
     expected_.erase(index_block);
   }
-  for (const auto& other : std::exchange(fellows_, {})) {
+  for (const auto& other : std::exchange(other_backups_, {})) {
     if (address_of(other.address) != whom) {
-      fellows_.push_back(other);
+      other_backups_.push_back(other);
       continue;
     }
     if (!dead)
-      unreached_.insert(other.index_block);
+      unreachable_.insert(other.index_block);
     else if (other.index_block < ledger_.index_block())
-      gone_[other.index_block] = world_.now();
+      dead_backups_[other.index_block] = world_.now();
   }
   sweep();
   if (!primary_ || address_of(primary_->address) != whom) return;
-  const bool certain = dead && world_.now() - confirmed_ < config_.detection_time;
+  const bool confirmed_dead = dead && world_.now() - confirmed_ < config_.detection_time;
   switch (role_) {
   case role::primary:
     return;
   case role::seeking:
     return seek();
   case role::backup:
-    return succeed(certain && address_of(source_.address) == whom);
+    return succeed(confirmed_dead && address_of(source_.address) == whom);
   case role::yielding:
-    ledger_.part_from(primary_->index_block);
+    ledger_.diverge_from(primary_->index_block);
     turn(role::primary);
-    for (const auto& heir : std::exchange(heirs_, {})) expect(heir);
+    for (const auto& backup : std::exchange(former_backups_, {})) expect(backup);
   }
 }
 
-void shard_replica::part(std::uint64_t index_block) {
-  ledger_.part_from(index_block);
+void shard_replica::diverge_from(std::uint64_t index_block) {
+  ledger_.diverge_from(index_block);
   replicate();
 }
 
 /// The first replica that has the ledger becomes the primary.
-void shard_replica::succeed(bool certain) {
+void shard_replica::succeed(bool confirmed_dead) {
   const replica_info* first = nullptr;
-  for (const auto& other : fellows_)
+  for (const auto& other : other_backups_)
     if (other.index_block < ledger_.index_block() &&
         (first == nullptr || other.index_block < first->index_block))
       first = &other;
-  if (first == nullptr) return take_over(certain);
+  if (first == nullptr) return take_over(confirmed_dead);
   const auto next = *first;
   follow(next);
 }
 
-void shard_replica::take_over(bool certain) {
+void shard_replica::take_over(bool confirmed_dead) {
   // A replica that became a backup since then holds nothing that this one lacks.
-  for (const auto& other : fellows_) unreached_.erase(other.index_block);
+  for (const auto& other : other_backups_) unreachable_.erase(other.index_block);
   turn(role::primary);
-  ledger_.take_over(source_.index_block, source_reserved_, certain, world_.now());
-  for (const auto index_block : std::exchange(unreached_, {})) ledger_.part_from(index_block);
+  ledger_.take_over(source_.index_block, source_reserved_, confirmed_dead, world_.now());
+  for (const auto index_block : std::exchange(unreachable_, {})) ledger_.diverge_from(index_block);
   // A backup that died when the primary may already have been dead may have been the primary in
   // between.
-  for (const auto& [index_block, when] : std::exchange(gone_, {}))
-    if (when >= confirmed_) ledger_.part_from(index_block);
+  for (const auto& [index_block, when] : std::exchange(dead_backups_, {}))
+    if (when >= confirmed_) ledger_.diverge_from(index_block);
   // Reports the reserved indices of the last primary that are unknown here.
   world_.merged({});
   replicate();
   // If the former primary lives, it has to know at once that this one serves, too.
-  if (!certain) greet(source_.address);
+  if (!confirmed_dead) greet(source_.address);
 }
 
 // -- two primaries
@@ -418,11 +418,12 @@ void shard_replica::yield_to(const replica_info& whom) {
   const auto to = whom;
   // Actual and expected followers may serve behind a cut that is not noticed yet.
   if (role_ != role::yielding) {
-    heirs_.clear();
-    for (const auto& [index_block, f] : followers_) heirs_.push_back({index_block, f.address});
+    former_backups_.clear();
+    for (const auto& [index_block, f] : followers_)
+      former_backups_.push_back({index_block, f.address});
     for (const auto& [address, index_block] : known_)
       if (expected_.contains(index_block))
-        heirs_.push_back({index_block, caf::actor_cast<caf::actor>(address)});
+        former_backups_.push_back({index_block, caf::actor_cast<caf::actor>(address)});
   }
   turn(role::yielding);
   primary_ = to;
@@ -456,7 +457,7 @@ void shard_replica::hand_over() {
     out.known_index_blocks = ledger_.known_index_blocks();
     out.rows = std::move(rows);
     out.reserved = last ? 1 : 0;
-    if (last) out.backups = heirs_;
+    if (last) out.backups = former_backups_;
     world_.send(primary_->address, caf::make_message(std::move(out)));
   });
 }
@@ -466,7 +467,7 @@ void shard_replica::on_handover(const ledger_update& what) {
   const auto index_block = what.from.index_block;
   // A repeated hand-over: that primary missed the acknowledgement, and may have served since.
   if (expected_.contains(index_block)) {
-    part(index_block);
+    diverge_from(index_block);
     drop_follower(index_block);
   }
   auto at = arriving_.find(index_block);
@@ -476,7 +477,7 @@ void shard_replica::on_handover(const ledger_update& what) {
              .first;
   auto& from = at->second;
   bool whole = false;
-  std::vector<replica_info> heirs;
+  std::vector<replica_info> former_backups;
   std::string wrong;
   from.order.add(what, [&](const ledger_update& piece, bool begins) {
     if (begins) from.ledger = sample_ledger(ledger_.lease_time(), index_block);
@@ -486,7 +487,7 @@ void shard_replica::on_handover(const ledger_update& what) {
     }
     from.ledger.know_index_blocks(piece.known_index_blocks);
     whole = piece.reserved != 0;
-    heirs = piece.backups;
+    former_backups = piece.backups;
     return true;
   });
   if (!wrong.empty()) {
@@ -501,8 +502,8 @@ void shard_replica::on_handover(const ledger_update& what) {
   replicate();
   // The sender may miss the acknowledgement and continue as a primary.
   expect(what.from);
-  for (const auto& heir : heirs) expect(heir);
-  when_kept([this, to = what.from.address, stream, sequence] {
+  for (const auto& backup : former_backups) expect(backup);
+  when_replicated([this, to = what.from.address, stream, sequence] {
     world_.send(to, caf::make_message(ledger_received{stream, sequence}));
   });
 }
@@ -570,14 +571,15 @@ void shard_replica::replicate() {
     const auto rows = rows_of(changes, world_.now());
     for (auto& [index_block, f] : followers_) tell(index_block, f, update_kind::changes, rows);
   }
-  when_kept([this, states = std::move(changes.states)] { ledger_.release(states); });
+  when_replicated([this, states = std::move(changes.states)] { ledger_.release(states); });
 }
 
-void shard_replica::when_kept(std::function<void()> action) {
-  keep(std::move(action), {});
+void shard_replica::when_replicated(std::function<void()> action) {
+  when_acknowledged(std::move(action), {});
 }
 
-void shard_replica::keep(std::function<void()> action, std::set<std::uint64_t> expected) {
+void shard_replica::when_acknowledged(std::function<void()> action,
+                                      std::set<std::uint64_t> expected) {
   waiting w;
   w.expected = std::move(expected);
   for (const auto& [index_block, f] : followers_)
@@ -587,18 +589,18 @@ void shard_replica::keep(std::function<void()> action, std::set<std::uint64_t> e
   waiting_.push_back(std::move(w));
 }
 
-void shard_replica::when_sure(std::function<void()> action) {
+void shard_replica::when_roles_confirmed(std::function<void()> action) {
   for (auto& [index_block, f] : followers_) tell(index_block, f, update_kind::changes, {});
-  keep(std::move(action), expected_);
+  when_acknowledged(std::move(action), expected_);
 }
 
 void shard_replica::want(std::uint64_t count) {
   if (ledger_.next() + count + config_.reserve / 2 <= reserved_) return;
   reserved_ = ledger_.next() + count + config_.reserve;
   for (auto& [index_block, f] : followers_) tell(index_block, f, update_kind::changes, {});
-  when_kept([this, until = reserved_] {
-    kept_reservation_ = std::max(kept_reservation_, until);
-    ledger_.reserve(kept_reservation_);
+  when_replicated([this, until = reserved_] {
+    replicated_reservation_ = std::max(replicated_reservation_, until);
+    ledger_.reserve(replicated_reservation_);
     world_.reserved();
   });
 }

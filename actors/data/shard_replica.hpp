@@ -24,26 +24,26 @@
 //   The backup acknowledges each piece, and greets the primary every beat. A backup that misses a
 //   piece greets with stream 0, and gets the whole ledger again.
 // - Replicate: some changes must survive the primary. A commit is confirmed to its peer only when
-//   every connected backup has it (when_kept). The same holds for a returned index before it is
-//   leased again, and for a fresh index before it is issued. Fresh indices are reserved many at a
-//   time.
+//   every connected backup has it (when_replicated). The same holds for a returned index before it
+//   is leased again, and for a fresh index before it is issued. Fresh indices are reserved many at
+//   a time.
 // - Take over: when the primary is lost, the first backup becomes the primary, and the others greet
 //   it. The stream names the backups that have the whole ledger; no other replica is waited for. A
 //   backup asks the next one if the first knows no primary, or if the first waits for it. Peers
 //   claim the leases that the lost primary had not replicated. The new primary diverges from every
 //   backup that it cannot reach, because that one may take over, too.
-// - Certain death: a backup knows that the primary is dead under two conditions. Its process was
+// - Confirmed death: a backup knows that the primary is dead under two conditions. Its process was
 //   reset, and it had confirmed this backup within detection_time. Otherwise the former primary may
 //   still serve. The new primary then diverges from it, and reports indices that it issues again
-//   (sample_ledger::settle_doubt).
+//   (sample_ledger::report_uncertain).
 // - Inherited divergence: uncertain ranges are part of the stream. A backup that takes over from a
 //   diverged primary has diverged from the same replicas. A replica that starts without a ledger
 //   has diverged from every replica that it found and could not reach.
 // - Faulty peers: a peer may claim samples that this primary never leased to it. Another replica
 //   may have leased them, on the other side of a cut that is not noticed yet. So a claim is refused
-//   and reported only after every backup has confirmed its role (when_sure). Replicas that are
-//   expected to become backups have to confirm, too. Those are the lost primary's other backups, a
-//   primary that has yielded, and its backups.
+//   and reported only after every backup has confirmed its role (when_roles_confirmed). Replicas
+//   that are expected to become backups have to confirm, too. Those are the lost primary's other
+//   backups, a primary that has yielded, and its backups.
 // - Merge: after a cut there may be two primaries. The later one hands its whole ledger over to the
 //   earlier one, which merges the two. The later one then becomes its backup. During the hand-over
 //   it refers peers to the earlier primary. If the earlier primary yields itself meanwhile, the
@@ -146,11 +146,11 @@ public:
   void replicate();
   /// Calls `action` when every backup has all changes so far; at once without backups. Never calls
   /// it if this primary yields first.
-  void when_kept(std::function<void()> action);
-  /// As when_kept(), but every backup also confirms its role, and expected backups are waited for.
-  /// A backup that serves behind an unnoticed cut does not confirm. This replica has diverged from
-  /// it by the time `action` is called.
-  void when_sure(std::function<void()> action);
+  void when_replicated(std::function<void()> action);
+  /// As when_replicated(), but every backup also confirms its role, and expected backups are waited
+  /// for. A backup that serves behind an unnoticed cut does not confirm. This replica has diverged
+  /// from it by the time `action` is called.
+  void when_roles_confirmed(std::function<void()> action);
   /// Asks for `count` more fresh indices. Calls io::reserved() later if they are not available now.
   void want(std::uint64_t count);
 
@@ -179,9 +179,9 @@ private:
   void forget_stream();
   void follow(const replica_info& whom, bool at_once = true);
   void greet(const caf::actor& whom, std::uint64_t stream = 0, std::uint64_t token = 0);
-  void take_over(bool certain);
-  void part(std::uint64_t index_block);
-  void succeed(bool certain);
+  void take_over(bool confirmed_dead);
+  void diverge_from(std::uint64_t index_block);
+  void succeed(bool confirmed_dead);
   void yield_to(const replica_info& whom);
   void hand_over();
   void on_handover(const ledger_update& what);
@@ -190,7 +190,7 @@ private:
   void new_follower(const replica_info& who);
   void drop_follower(std::uint64_t index_block);
   void expect(const replica_info& whom);
-  void keep(std::function<void()> action, std::set<std::uint64_t> expected);
+  void when_acknowledged(std::function<void()> action, std::set<std::uint64_t> expected);
   void tell(std::uint64_t index_block, follower& to, update_kind what,
             std::vector<ledger_row> rows);
   /// Sends the whole ledger in pieces.
@@ -207,7 +207,7 @@ private:
   // For a primary.
   std::map<std::uint64_t, follower> followers_; // by index_block
   std::deque<waiting> waiting_;
-  std::uint64_t next_stream_ = 1, reserved_ = 0, kept_reservation_ = 0;
+  std::uint64_t next_stream_ = 1, reserved_ = 0, replicated_reservation_ = 0;
   struct arrival {
     piece_order order;
     sample_ledger ledger;
@@ -223,21 +223,22 @@ private:
   std::optional<sample_ledger> incoming_; // the whole ledger, until it is complete
   replica_info source_;                   // the primary that the ledger came from
   std::uint64_t source_reserved_ = 0;
-  std::vector<replica_info> fellows_; // the other backups of `source_`
-  std::vector<replica_info> heirs_;   // backups, actual or expected, at the time of yielding
+  std::vector<replica_info> other_backups_;  // the other backups of `source_`
+  std::vector<replica_info> former_backups_; // backups, actual or expected, at the time of yielding
   // Blocks of backups and of found replicas that cannot be reached, and may be alive.
-  std::set<std::uint64_t> unreached_;
-  std::map<std::uint64_t, duration> gone_; // earlier backups that died, with the time of that news
+  std::set<std::uint64_t> unreachable_;
+  std::map<std::uint64_t, duration>
+      dead_backups_; // earlier backups that died, with the time of that news
   // When the greeting was sent that the primary answered last.
   duration confirmed_{duration::min() / 2};
   duration seeking_since_{}, yielding_since_{}, referred_{duration::min() / 2};
   std::uint64_t handover_stream_ = 0, handover_pieces_ = 0;
 
-  struct acquaintance {
+  struct seeker {
     std::uint64_t index_block = 0;
     duration heard{};
   };
-  std::map<caf::actor_addr, acquaintance> seekers_; // other seeking replicas
+  std::map<caf::actor_addr, seeker> seekers_; // other seeking replicas
   std::set<caf::actor_addr> dead_, watched_;
   // Replicas found while this one was seeking, and their blocks.
   std::map<caf::actor_addr, std::uint64_t> known_;

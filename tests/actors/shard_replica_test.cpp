@@ -185,7 +185,7 @@ public:
         waiting.push_back({caf::message{}, true, certain});
     }
   }
-  void part(std::size_t a, std::size_t b) {
+  void separate(std::size_t a, std::size_t b) {
     cut.insert(std::minmax(a, b));
     for (const auto& [from, to] : {std::pair{a, b}, std::pair{b, a}}) {
       auto& waiting = queue[{from, to}];
@@ -206,7 +206,7 @@ public:
     by.replica->want(count);
     const auto fresh_from = by.ledger.next();
     const auto got = by.ledger.lease(peer, count, time);
-    (void)by.ledger.settle_doubt(got);
+    (void)by.ledger.report_uncertain(got);
     for (const auto& range : got) {
       for (auto i = range.first; i < range.end(); ++i)
         if (const auto had = holder.find(i); had != holder.end() && had->second.first != peer)
@@ -246,7 +246,7 @@ public:
     const auto ranges = checked_ranges(held[peer], 1000);
     if (!ranges) return;
     const auto said = by.ledger.renew(peer, *ranges, time);
-    accuse(by, said.unknown);
+    check_claim(by, said.unknown);
     for (const auto& range : said.claimed) hold(by, peer, range);
     interval_set keeps;
     for (const auto& range : *ranges) keeps.insert(range.first, range.end());
@@ -261,7 +261,7 @@ public:
     if (!ranges || ranges->empty()) return;
     const std::vector some{(*ranges)[draws.below(ranges->size())]};
     const auto said = by.ledger.give_back(peer, some);
-    accuse(by, said.unknown);
+    check_claim(by, said.unknown);
     for (const auto& range : said.returned) release(range);
     interval_set keeps;
     for (const auto& range : *ranges) keeps.insert(range.first, range.end());
@@ -272,14 +272,15 @@ public:
   }
   void expire(member& by) {
     for (const auto& ended : by.ledger.expire(time)) {
-      (void)by.ledger.settle_doubt(ended.ranges);
+      (void)by.ledger.report_uncertain(ended.ranges);
       for (const auto& range : ended.ranges) release(range);
     }
     by.replica->replicate();
   }
-  void accuse(member& by, const std::vector<sample_range>& ranges) {
-    const auto liar = [&by, ranges] { return !by.ledger.may_be_anothers(ranges); };
-    if (liar()) by.replica->when_sure([this, liar] { accused += liar() ? 1 : 0; });
+  void check_claim(member& by, const std::vector<sample_range>& ranges) {
+    const auto faulty = [&by, ranges] { return !by.ledger.may_be_leased_elsewhere(ranges); };
+    if (faulty())
+      by.replica->when_roles_confirmed([this, faulty] { reported += faulty() ? 1 : 0; });
   }
   /// Tells `by` of a round that used all that `peer` holds.
   void commit(member& by, peer_id peer) {
@@ -292,13 +293,13 @@ public:
       for (const auto& range : done.committed) release(range);
       unknown += index_count(done.unknown);
       by.replica->replicate();
-      by.replica->when_kept([this, all = done.committed, group] {
+      by.replica->when_replicated([this, all = done.committed, group] {
         for (const auto& range : all) confirmed.push_back({range, group});
       });
     };
-    if (by.ledger.may_be_anothers(by.ledger.unknown_to(peer, *ranges))) return use();
+    if (by.ledger.may_be_leased_elsewhere(by.ledger.unknown_to(peer, *ranges))) return use();
     ++unsure;
-    by.replica->when_sure(use);
+    by.replica->when_roles_confirmed(use);
   }
   /// The number of confirmed commits that a ledger lacks.
   std::uint64_t forgotten(const sample_ledger& in) const {
@@ -341,7 +342,7 @@ public:
   };
   std::vector<taking> taken; // leased to a second peer
   std::set<std::uint64_t> issued;
-  std::uint64_t twice = 0, rounds = 0, unknown = 0, accused = 0, unsure = 0;
+  std::uint64_t twice = 0, rounds = 0, unknown = 0, reported = 0, unsure = 0;
   std::vector<std::string> refusals;
 };
 
@@ -360,8 +361,8 @@ std::string text_of(const sample_ledger& ledger) {
   }
   for (const auto& r : ledger.reports())
     out += fmt::format("report {}+{} {}\n", r.range.first, r.range.count, r.group.hex());
-  for (const auto& p : ledger.doubt().pieces())
-    out += fmt::format("doubt {}+{}\n", p.first, p.size());
+  for (const auto& p : ledger.uncertain().pieces())
+    out += fmt::format("uncertain {}+{}\n", p.first, p.size());
   for (const auto& p : ledger.doubtful().pieces())
     out += fmt::format("doubtful {}+{}\n", p.first, p.size());
   return out;
@@ -423,7 +424,7 @@ TEST_CASE("a new primary issues fresh indices of its own, and peers claim leases
   CHECK(next.lease(9, 0, t.time).empty());
   t.members[1]->replica->replicate();
   CHECK(next.lease(9, 1, t.time) == std::vector<sample_range>{{0, 1}});
-  CHECK(next.settle_doubt(std::vector<sample_range>{{0, 1}}).empty());
+  CHECK(next.report_uncertain(std::vector<sample_range>{{0, 1}}).empty());
 }
 
 TEST_CASE("after silence the former primary may be alive, and indices that are issued again are "
@@ -432,14 +433,14 @@ TEST_CASE("after silence the former primary may be alive, and indices that are i
   t.pass(2s);
   t.lease(*t.members[0], 7, 10);
   t.settle();
-  t.part(0, 1);
+  t.separate(0, 1);
   t.settle();
   CHECK(t.primaries() == std::vector<std::size_t>{0, 1});
   for (auto& m : t.members) {
     // A round with these samples may still end at the other primary.
     (void)m->ledger.renew(7, std::vector<sample_range>{{0, 4}}, t.time);
     (void)m->ledger.expire(t.time + 61s);
-    CHECK(m->ledger.settle_doubt(std::vector<sample_range>{{0, 10}}) ==
+    CHECK(m->ledger.report_uncertain(std::vector<sample_range>{{0, 10}}) ==
           std::vector<sample_range>{{0, 10}});
   }
 }
@@ -450,7 +451,7 @@ TEST_CASE("two primaries that meet become one, which has the ledgers of both") {
   t.lease(*t.members[0], 7, 10);
   t.lease(*t.members[0], 8, 10);
   t.settle();
-  t.part(0, 1);
+  t.separate(0, 1);
   t.settle();
   auto& a = *t.members[0];
   auto& b = *t.members[1];
@@ -479,7 +480,7 @@ TEST_CASE("the first primary issues the rest of its reservation once, whatever t
   t.pass(2s);
   t.lease(*t.members[0], 7, 10);
   t.settle();
-  t.part(0, 1);
+  t.separate(0, 1);
   t.settle();
   auto& a = *t.members[0];
   auto& b = *t.members[1];
@@ -510,7 +511,7 @@ TEST_CASE("changes of either primary are known to both after they meet") {
   t.pass(2s);
   t.lease(*t.members[0], 7, 10);
   t.settle();
-  t.part(0, 1);
+  t.separate(0, 1);
   t.settle();
   auto& a = *t.members[0];
   auto& b = *t.members[1];
@@ -520,7 +521,7 @@ TEST_CASE("changes of either primary are known to both after they meet") {
   REQUIRE(again == std::vector<sample_range>{{0, 4}});
   // The first primary may have a commit of peer 7 for these indices, although peer 7 returned them
   // here.
-  CHECK(b.ledger.settle_doubt(again) == again);
+  CHECK(b.ledger.report_uncertain(again) == again);
   t.heal();
   t.pass(4s);
   REQUIRE(t.primaries() == std::vector<std::size_t>{0});
@@ -534,7 +535,7 @@ TEST_CASE("a primary with an unnoticed cut asks its backups before it refuses a 
   t.pass(2s);
   t.lease(*t.members[0], 7, 10);
   t.settle();
-  t.part(0, 1);
+  t.separate(0, 1);
   const auto unnoticed = std::exchange(t.queue[{1, 0}], {});
   t.settle();
   REQUIRE(t.primaries() == std::vector<std::size_t>{0, 1});
@@ -569,22 +570,22 @@ TEST_CASE("a backup of the former primary may serve behind a cut until it follow
       by.replica->lost(caf::actor_cast<caf::actor_addr>(whom.handle), false);
     };
     if (yielded) {
-      t.part(0, 1);
+      t.separate(0, 1);
       t.pass(3s);
       t.heal();
       REQUIRE((ours.replica->primary() && other.replica->primary()));
       for (int i = 0;
-           i < 1000 && (ours.ledger.parted() || other.replica->role() != replica_role::yielding);
+           i < 1000 && (ours.ledger.diverged() || other.replica->role() != replica_role::yielding);
            ++i) {
         t.time += t.config.beat;
         for (auto& m : t.members) (void)m->replica->beat();
         ours.replica->on(replica_hello{
             {1, other.handle}, static_cast<std::uint8_t>(other.replica->role()), 0, 0, 0});
-        while ((ours.ledger.parted() || other.replica->role() != replica_role::yielding) &&
+        while ((ours.ledger.diverged() || other.replica->role() != replica_role::yielding) &&
                t.step()) {
         }
       }
-      REQUIRE_FALSE(ours.ledger.parted());
+      REQUIRE_FALSE(ours.ledger.diverged());
       REQUIRE(other.replica->role() == replica_role::yielding);
       // The other primary does not hear that its ledger has arrived.
       lost(other, ours);
@@ -654,12 +655,12 @@ TEST_CASE("while a ledger is diverged, unknown primaries and their use of return
   // Peer 7 has returned them. The first primary may have leased them again.
   b.apply({0, 10, {}});
   for (auto* l : {&a, &b}) {
-    l->part_from(l == &a ? 2 : 1);
+    l->diverge_from(l == &a ? 2 : 1);
     l->take_over(0, 10, true, 0s);
   }
   CHECK(a.commit(8, late, 1, {1, 1}, 1, 1).committed == late);
   CHECK(a.merge(b).doubtful == all);
-  CHECK_FALSE(a.parted());
+  CHECK_FALSE(a.diverged());
   CHECK(a.commit(9, all, 2, {2, 2}, 1, 1).unknown.empty());
   CHECK(a.count(index_state::kind::committed) == 15);
 }
@@ -692,12 +693,12 @@ TEST_CASE("a replica that starts without a ledger diverges from one that it cann
   t.add();
   t.pass(10s);
   REQUIRE(t.primaries() == std::vector<std::size_t>{0, 1});
-  for (auto& m : t.members) CHECK(m->ledger.parted());
+  for (auto& m : t.members) CHECK(m->ledger.diverged());
   t.heal();
   t.unnoticed.clear();
   t.pass(10s);
   CHECK(t.primaries() == std::vector<std::size_t>{0});
-  for (auto& m : t.members) CHECK_FALSE(m->ledger.parted());
+  for (auto& m : t.members) CHECK_FALSE(m->ledger.diverged());
 }
 
 TEST_CASE("a peer with leases of the other primary is believed and not reported as faulty") {
@@ -709,13 +710,13 @@ TEST_CASE("a peer with leases of the other primary is believed and not reported 
   a.reserve(100);
   (void)a.lease(7, 10, 0s);
   for (const auto& row : a.snapshot()) b.apply({row.first, row.first + row.count, row.state});
-  a.part_from(1);
+  a.diverge_from(1);
   b.take_over(0, 100, false, 0s);
   (void)b.expire(61s);
   // The first primary has not issued 10 to 19.
   const auto at_b = b.lease(8, 20, 61s);
   REQUIRE(at_b == std::vector<sample_range>{{0, 20}});
-  REQUIRE(b.settle_doubt(at_b) == at_b);
+  REQUIRE(b.report_uncertain(at_b) == at_b);
   const auto at_a = a.renew(8, std::vector<sample_range>{{12, 8}}, 62s);
   CHECK(at_a.claimed == std::vector<sample_range>{{12, 8}});
   CHECK(a.lease(9, 4, 62s) == std::vector<sample_range>{{10, 2}, {20, 2}});
@@ -727,7 +728,7 @@ TEST_CASE("a peer with leases of the other primary is believed and not reported 
   CHECK(merged.doubtful.empty());
   // 10 and 11 were leased to peer 9, too, which b had reported.
   CHECK(a.leased_by(8) == 15 - 2);
-  CHECK_FALSE(a.parted());
+  CHECK_FALSE(a.diverged());
 }
 
 TEST_CASE("index blocks that are numbered by time may be far apart, and their rows and reports "
@@ -736,15 +737,15 @@ TEST_CASE("index blocks that are numbered by time may be far apart, and their ro
   sample_ledger a(60s, early), b(60s, late);
   for (auto* ledger : {&a, &b}) {
     ledger->record_changes(true);
-    ledger->doubt_all_before();
+    ledger->mark_all_before_doubtful();
   }
   CHECK(a.lease(7, 5, 0s) == std::vector<sample_range>{{early * index_block_size, 5}});
   CHECK(b.lease(9, 5, 0s) == std::vector<sample_range>{{late * index_block_size, 5}});
-  a.part_from(late);
-  b.part_from(early);
-  CHECK((a.parted() && b.parted()));
+  a.diverge_from(late);
+  b.diverge_from(early);
+  CHECK((a.diverged() && b.diverged()));
   CHECK(a.merge(b).doubtful.empty());
-  CHECK_FALSE(a.parted());
+  CHECK_FALSE(a.diverged());
   CHECK(a.leased_by(9) == 5);
   CHECK(rows_of(a.take_changes(), 0s).size() < 20);
   CHECK(rows_of(a, 0s).size() < 20);
@@ -794,7 +795,7 @@ TEST_CASE(
     CHECK(t.members[1]->replica->role() == replica_role::backup);
     CHECK(text_of(t.members[1]->ledger) == text_of(t.members[0]->ledger));
     // There are two primaries, and one hands its whole ledger over.
-    t.part(0, 1);
+    t.separate(0, 1);
     t.pass(5s);
     CHECK(t.primaries().size() == 2);
     t.heal();
@@ -825,14 +826,14 @@ TEST_CASE("a replica that takes over from a diverged primary has diverged from t
   t.pass(2s);
   t.lease(*t.members[0], 7, 10);
   t.settle();
-  t.part(0, 1);
-  t.part(1, 2);
+  t.separate(0, 1);
+  t.separate(1, 2);
   t.settle();
   t.lease(*t.members[1], 9, 4); // fresh indices of its own block
   t.settle();
   auto& third = *t.members[2];
-  CHECK(third.ledger.doubt().covers(0, 10));
-  CHECK(third.ledger.doubt().covers(index_block_size, 2 * index_block_size));
+  CHECK(third.ledger.uncertain().covers(0, 10));
+  CHECK(third.ledger.uncertain().covers(index_block_size, 2 * index_block_size));
   t.kill(0, true);
   t.settle();
   REQUIRE(third.replica->primary());
@@ -841,13 +842,13 @@ TEST_CASE("a replica that takes over from a diverged primary has diverged from t
       third.ledger.commit(9, std::vector<sample_range>{{index_block_size + 2, 2}}, 1, {1, 1}, 1, 1)
           .committed.size() == 1);
   (void)third.ledger.expire(t.time + 61s);
-  CHECK(third.ledger.settle_doubt(std::vector<sample_range>{{0, 10}}) ==
+  CHECK(third.ledger.report_uncertain(std::vector<sample_range>{{0, 10}}) ==
         std::vector<sample_range>{{0, 10}});
   t.heal();
   t.pass(4s);
   CHECK(t.primaries() == std::vector<std::size_t>{1});
   // The third replica had all that the dead one knew.
-  CHECK_FALSE(t.members[1]->ledger.parted());
+  CHECK_FALSE(t.members[1]->ledger.diverged());
   CHECK(text_of(t.members[1]->ledger) == text_of(third.ledger));
   CHECK(t.refusals.empty());
 }
@@ -856,15 +857,16 @@ TEST_CASE("a claim that the ledger cannot refute does not make a peer faulty") {
   lab t(1);
   auto& alone = t.members[0]->ledger;
   (void)alone.lease(7, 10, 0s);
-  CHECK_FALSE(alone.may_be_anothers(std::vector<sample_range>{{0, 10}}));
+  CHECK_FALSE(alone.may_be_leased_elsewhere(std::vector<sample_range>{{0, 10}}));
   CHECK(alone.commit(8, std::vector<sample_range>{{0, 10}}, 1, {1, 1}, 1, 1).unknown ==
         std::vector<sample_range>{{0, 10}});
   sample_ledger lost(60s, 1);
-  lost.doubt_all_before();
+  lost.mark_all_before_doubtful();
   // Several peers may claim an index whose history is lost.
   CHECK(lost.renew(7, std::vector<sample_range>{{0, 10}}, 0s).claimed ==
         std::vector<sample_range>{{0, 10}});
-  CHECK(lost.may_be_anothers(lost.renew(8, std::vector<sample_range>{{0, 10}}, 0s).unknown));
+  CHECK(
+      lost.may_be_leased_elsewhere(lost.renew(8, std::vector<sample_range>{{0, 10}}, 0s).unknown));
   const auto done = lost.commit(8, std::vector<sample_range>{{4, 2}}, 1, {1, 1}, 1, 1);
   CHECK(done.repeated == std::vector<sample_range>{{4, 2}});
   CHECK(done.unknown.empty());
@@ -916,7 +918,7 @@ TEST_CASE("under random faults no confirmed commit is lost while a replica lives
       } else if (what < 91 && living.size() < replicas) {
         t.add();
       } else if (what < 93 && whole) {
-        t.part(living[0], living[1]);
+        t.separate(living[0], living[1]);
       } else if (what < 95) {
         t.heal();
         t.pass(5s);
@@ -934,7 +936,7 @@ TEST_CASE("under random faults no confirmed commit is lost while a replica lives
     CHECK(t.twice == 0);
     CHECK(t.stolen() == 0);
     CHECK(t.unknown == 0);
-    CHECK(t.accused == 0);
+    CHECK(t.reported == 0);
     CHECK(t.refusals.empty());
     for (auto& m : t.members)
       if (m->alive) CHECK(text_of(m->ledger) == text_of(primary.ledger));
@@ -983,7 +985,7 @@ TEST_CASE("however often replicas die and are cut off, one primary is left, and 
         t.add();
       else if (what < 90 && all.size() > 1) {
         const auto one = draws.below(all.size());
-        t.part(all[one], all[(one + 1 + draws.below(all.size() - 1)) % all.size()]);
+        t.separate(all[one], all[(one + 1 + draws.below(all.size() - 1)) % all.size()]);
       } else if (what < 92)
         t.heal();
       else
@@ -992,7 +994,7 @@ TEST_CASE("however often replicas die and are cut off, one primary is left, and 
     t.heal();
     t.pass(40s);
     CHECK(t.unknown == 0);
-    CHECK(t.accused == 0);
+    CHECK(t.reported == 0);
     CHECK(t.twice == 0);
     CHECK(t.stolen() == 0);
     CHECK(t.refusals.empty());
@@ -1056,7 +1058,7 @@ TEST_CASE("messages that no replica sends change nothing") {
   // A range of 2^64 samples is one report, not a list that fills the memory. The same holds for
   // index blocks.
   for (const auto what :
-       {ledger_row_kind::repeated, ledger_row_kind::disputed, ledger_row_kind::doubt}) {
+       {ledger_row_kind::repeated, ledger_row_kind::disputed, ledger_row_kind::uncertain}) {
     row.first = 0;
     row.count = ~0ull;
     row.what = static_cast<std::uint8_t>(what);
@@ -1064,7 +1066,7 @@ TEST_CASE("messages that no replica sends change nothing") {
     CHECK_FALSE(apply_rows(std::span(&row, 1), scratch, {}).ok());
   }
   CHECK(scratch.reports().empty());
-  CHECK(scratch.doubt().empty());
+  CHECK(scratch.uncertain().empty());
   // A lease of centuries ends.
   row.count = 3;
   row.what = static_cast<std::uint8_t>(ledger_row_kind::leased);

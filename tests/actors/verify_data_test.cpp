@@ -267,7 +267,7 @@ TEST_CASE("a replica that took over leaves a gap that is shown, and what nobody 
   // been.
   r.round(3, {2}, {{{10, 7}}}, {0}, false);
   CHECK_FALSE(verify(r.ledger_text(), r.rounds_text()).ok());
-  r.ledger.part_from(0);
+  r.ledger.diverge_from(0);
   report = verify(r.ledger_text(), r.rounds_text());
   CHECK(report.ok());
   CHECK(report.doubtful_used == 7);
@@ -287,7 +287,7 @@ TEST_CASE("of what a primary issued that is gone, only what its peers say is kno
   (void)r.ledger.lease(1, 10, 0s);
   r.round(1, {1}, {{{0, 10}}}, {0});
   r.ledger.know_index_blocks(2);
-  r.ledger.part_from(1);
+  r.ledger.diverge_from(1);
   r.round(2, {2}, {{{index_block_size + 20, 5}}}, {0}); // leased by the other one
   auto report = verify(r.ledger_text(), r.rounds_text());
   CHECK(report.errors == std::vector<std::string>{});
