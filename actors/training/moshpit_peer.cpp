@@ -37,7 +37,7 @@ void moshpit_peer::on_exit() {
   training_peer::on_exit();
 }
 
-state_id moshpit_peer::meeting() const {
+state_id moshpit_peer::group_key() const {
   hasher name;
   name.add(std::string_view{"moshpit"}).add(state()->epoch);
   for (auto digit : coordinates_) name.add(std::uint64_t{digit});
@@ -180,7 +180,7 @@ void moshpit_peer::discard_work() {
 
 std::vector<expected_peer> moshpit_peer::expected() const {
   std::vector<expected_peer> out;
-  const auto where = meeting();
+  const auto where = group_key();
   for (const auto& [id, entry] : others().entries())
     if (entry.what.epoch == state()->epoch && entry.what.state == where && entry.what.arriving == 0)
       out.push_back({id, entry.address});
@@ -190,7 +190,7 @@ std::vector<expected_peer> moshpit_peer::expected() const {
 void moshpit_peer::start_round() {
   round_request request;
   request.epoch = state()->epoch;
-  request.state = meeting();
+  request.state = group_key();
   request.weight = 1;
   request.codecs = options_.codecs.first;
   request.must_be_finite = true;

@@ -75,14 +75,14 @@ private:
   void discard_work() override;
   double missing_samples() const override;
   branch leading() const override { return {swarm_epoch(), 0, {}}; }
-  branch position() const override { return {state()->epoch, state()->samples, meeting()}; }
+  branch position() const override { return {state()->epoch, state()->samples, group_key()}; }
   state_ptr shared_state() const override { return averaged_; }
   bool prefers(const model_state& offered) const override;
   void state_adopted() override;
   bool may_leave() const override { return !has_group() && !average_; }
 
   /// The name of this round's group.
-  state_id meeting() const;
+  state_id group_key() const;
   std::uint32_t any_digit();
   void draw_place();
   void move_to(std::uint32_t digit);
