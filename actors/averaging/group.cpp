@@ -40,7 +40,7 @@ caf::behavior group_actor::make_behavior() {
   record mine;
   mine.subkey = fmt::format("{:016x}", here().id());
   mine.address = address();
-  mine.value = matchmaking::standing{deadline_utc, request_.reached != reached_by::nobody}.pack();
+  mine.value = matchmaking::bid{deadline_utc, request_.reached != reached_by::nobody}.pack();
   auto lifetime = 4 * options_.matchmaking_time + options_.round_timeout;
   mine.expires_utc_ns = here().utc_ns() + lifetime.count();
   send(request_.dht, store{key_, mine});

@@ -50,15 +50,15 @@ matchmaking::matchmaking(const averaging_config& config, const round_request& re
     : config_(config), request_(request), self_(std::move(self)), io_(io), on_(std::move(on)),
       deadline_(deadline) {}
 
-payload matchmaking::standing::pack() const {
+payload matchmaking::bid::pack() const {
   std::vector<std::byte> out(sizeof deadline + 1);
   std::memcpy(out.data(), &deadline, sizeof deadline);
   out.back() = leads ? std::byte{1} : std::byte{0};
   return payload{std::move(out)};
 }
 
-matchmaking::standing matchmaking::standing::unpack(const payload& value) {
-  standing out{std::numeric_limits<std::int64_t>::max(), true};
+matchmaking::bid matchmaking::bid::unpack(const payload& value) {
+  bid out{std::numeric_limits<std::int64_t>::max(), true};
   if (value.is_size_only() || value.size() != sizeof out.deadline + 1) return out;
   std::memcpy(&out.deadline, value.bytes().data(), sizeof out.deadline);
   out.leads = value.bytes().back() != std::byte{0};
@@ -98,7 +98,7 @@ void matchmaking::found_peers(const std::vector<shared<record>>& records) {
   for (const auto& entry : records) {
     auto id = parse_id(entry->subkey);
     if (id && entry->address && *id != self_.peer)
-      learn(*id, entry->address, standing::unpack(entry->value));
+      learn(*id, entry->address, bid::unpack(entry->value));
   }
   choose_leader();
   close_if_complete();
@@ -108,7 +108,7 @@ bool matchmaking::may_lead() const {
   return self_.reached > 0 || (ready_.empty() && expected_.empty());
 }
 
-void matchmaking::learn(peer_id peer, const caf::actor& address, standing what) {
+void matchmaking::learn(peer_id peer, const caf::actor& address, bid what) {
   if (is_gone(address)) return;
   auto& known = ready_[peer];
   known.what = what;

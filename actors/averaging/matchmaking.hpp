@@ -53,13 +53,13 @@ public:
   /// The key under which the peers of one (epoch, state) find each other.
   static std::string key(std::uint64_t epoch, const state_id& state);
   /// The value of a peer's record under that key.
-  struct standing {
+  struct bid {
     std::int64_t deadline = 0;
     /// False if others cannot reach the peer: it only follows.
     bool leads = true;
     payload pack() const;
     /// An invalid value gives a peer that leads after all others.
-    static standing unpack(const payload& value);
+    static bid unpack(const payload& value);
   };
 
   void start();
@@ -100,7 +100,7 @@ private:
   void close();
   void fail(reason why);
   bool is_gone(const caf::actor& address) const;
-  void learn(peer_id peer, const caf::actor& address, standing what);
+  void learn(peer_id peer, const caf::actor& address, bid what);
   bool may_lead() const;
   void forget(const caf::actor_addr& whom, bool died);
   bool valid(const group_begun& message) const;
@@ -115,7 +115,7 @@ private:
   bool looked_up_ = false;
   struct candidate {
     caf::actor address;
-    standing what;
+    bid what;
   };
   using rank = std::tuple<std::int64_t, peer_id>; // the order in which peers lead
   rank own_rank() const { return {deadline_, self_.peer}; }

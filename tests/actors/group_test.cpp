@@ -60,9 +60,9 @@ struct fixture {
             duration later = {}) {
     found answer;
     for (const auto& [id, address] : ready)
-      answer.records.push_back(
-          record{fmt::format("{:016x}", id), address,
-                 matchmaking::standing{deadline() + later.count(), true}.pack(), 0});
+      answer.records.push_back(record{fmt::format("{:016x}", id), address,
+                                      matchmaking::bid{deadline() + later.count(), true}.pack(),
+                                      0});
     world.send(whom, answer);
   }
 

@@ -87,16 +87,15 @@ struct abortions {
     };
     world.settle();
     found ready;
-    const auto standing =
-        matchmaking::standing{hosts[0]->utc_ns() + config.matchmaking_time.count(), true}
-            // All begin at once.
-            .pack();
+    const auto bid = matchmaking::bid{hosts[0]->utc_ns() + config.matchmaking_time.count(), true}
+                         // All begin at once.
+                         .pack();
     for (std::size_t m = 0; m < members; ++m)
-      ready.records.push_back(record{fmt::format("{:016x}", hosts[m]->id()), now[m], standing, 0});
+      ready.records.push_back(record{fmt::format("{:016x}", hosts[m]->id()), now[m], bid, 0});
     if (how == 5)
       ready.records.push_back(
           // A leader that never answers.
-          record{fmt::format("{:016x}", 1), ghost, standing, 0});
+          record{fmt::format("{:016x}", 1), ghost, bid, 0});
     if (how != 6)
       for (std::size_t m = 0; m < members; ++m) world.send(now[m], ready);
     // The round is cancelled while its members look for each other.

@@ -141,7 +141,7 @@ public:
       record r;
       r.subkey = fmt::format("{:016x}", m->peer);
       r.address = m->handle;
-      r.value = matchmaking::standing{m->deadline, m->request.reached != reached_by::nobody}.pack();
+      r.value = matchmaking::bid{m->deadline, m->request.reached != reached_by::nobody}.pack();
       // A sub-key has one record, the newest.
       std::erase_if(records, [&](const auto& known) { return known->subkey == r.subkey; });
       records.push_back(std::move(r));

@@ -94,7 +94,7 @@ struct fixture {
                           (world.now() + duration(averaging_config{}.matchmaking_time)).count();
     for (const auto& one : members)
       answer.records.push_back(record{fmt::format("{:016x}", one.host->id()), one.group,
-                                      matchmaking::standing{deadline, true}.pack(), 0});
+                                      matchmaking::bid{deadline, true}.pack(), 0});
     for (std::size_t m = members.size(); m-- > 0;) world.send(members[m].group, answer);
     world.settle();
   }
@@ -277,7 +277,7 @@ TEST_CASE("two rounds: a group without parts for the second round is not begun")
   f.world.settle();
   found answer;
   answer.records.push_back(
-      record{fmt::format("{:016x}", 1), leader, matchmaking::standing{0, true}.pack(), 0});
+      record{fmt::format("{:016x}", 1), leader, matchmaking::bid{0, true}.pack(), 0});
   f.world.send(f.members[0].group, answer);
   f.world.settle();
   REQUIRE(std::get<std::vector<join_request>>(*log).size() == 1);

@@ -118,8 +118,8 @@ int main(int argc, char** argv) {
       group.push_back(caf::actor_cast<caf::actor>(system.spawn<group_actor>(
           std::ref(static_cast<host&>(*hosts.back())), nobody, options, request)));
     }
-    const matchmaking::standing deadline{options.matchmaking_time.count(),
-                                         true}; // as they write it: all were made at 0
+    const matchmaking::bid deadline{options.matchmaking_time.count(),
+                                    true}; // as they write it: all were made at 0
     found ready;
     for (std::size_t m = 0; m < members; ++m)
       ready.records.push_back({fmt::format("{:016x}", m + 1), group[m], deadline.pack(), 0});

@@ -61,9 +61,8 @@ public:
     set_default_handler(caf::drop);
   }
   caf::behavior make_behavior() override {
-    return {[this](const store& m) {
-      deadline_ = matchmaking::standing::unpack(m.entry.value).deadline;
-    }};
+    return {
+        [this](const store& m) { deadline_ = matchmaking::bid::unpack(m.entry.value).deadline; }};
   }
 
 private:
@@ -175,7 +174,7 @@ private:
         const auto m = static_cast<unsigned>(std::stoul(other.name.substr(1)));
         if (!other.service || other.service == groups_[m] || all_.deadline[m] == 0) return false;
         ready.records.push_back({fmt::format("{:016x}", all_.peer[m].load()), other.service,
-                                 matchmaking::standing{all_.deadline[m], true}.pack(), 0});
+                                 matchmaking::bid{all_.deadline[m], true}.pack(), 0});
       }
       return ready.records.size() + 1 == options_.processes;
     });

@@ -68,7 +68,7 @@ struct group_fixture {
         mini_world::utc_start_ns + (world.now() + duration(config.matchmaking_time)).count();
     for (const auto& one : members)
       answer.records.push_back(record{fmt::format("{:016x}", one.host->id()), one.group,
-                                      matchmaking::standing{deadline, true}.pack(), 0});
+                                      matchmaking::bid{deadline, true}.pack(), 0});
     for (std::size_t m = members.size(); m-- > 0;) world.send(members[m].group, answer);
     world.settle();
     world.run_for(std::chrono::minutes(5));
