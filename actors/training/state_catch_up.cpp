@@ -101,9 +101,9 @@ state_catch_up::plan state_catch_up::begin_step(const situation& at) {
     tried_.clear();
     return {verdict::nobody, {}, {}, {}, {}, false};
   }
-  aside_ = true;
-  out.download = download_ = std::make_shared<state_download>(step_object(at.state.id),
-                                                              how_.step_bytes, 0, how_.size_only);
+  downloads_concurrently_ = true;
+  out.download = download_ =
+      std::make_shared<state_download>(step_object(at.state.id), how_.step_bytes, 0, how_.size_only);
   return out;
 }
 
@@ -134,7 +134,8 @@ std::vector<expected_peer> state_catch_up::choose(std::vector<peer_id> ids, std:
 
 std::vector<expected_peer> state_catch_up::more_donors_for(const donors_wanted& what,
                                                            const situation& at) {
-  if (aside_) return choose(at.others.peers_through(at.state.epoch, at.state.id), what.count, at);
+  if (downloads_concurrently_)
+    return choose(at.others.peers_through(at.state.epoch, at.state.id), what.count, at);
   // Peers that have moved on may have kept the object.
   auto ids = how_.repeats_steps && what.epoch ? at.others.peers_from(*what.epoch)
                                               : donors(at.others, at.leading);
@@ -149,8 +150,8 @@ download_ended state_catch_up::ended(const download_report& report) {
   return {step_, epoch, report.why, report.bytes, report.rejected, report.donors};
 }
 
-std::optional<taken_step> state_catch_up::take_step_aside(const download_report& report) {
-  aside_ = false;
+std::optional<taken_step> state_catch_up::take_concurrent_step(const download_report& report) {
+  downloads_concurrently_ = false;
   const auto got = std::exchange(download_, nullptr);
   if (report.why != reason::none) return std::nullopt;
   return got->step();

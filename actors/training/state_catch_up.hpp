@@ -79,9 +79,9 @@ public:
   /// A download has ended. The owner observes the result and then calls take_result().
   download_ended ended(const download_report& report);
   /// True if the current or last download belongs to begin_step().
-  bool aside() const noexcept { return aside_; }
+  bool downloads_concurrently() const noexcept { return downloads_concurrently_; }
   /// The step of begin_step(); empty if the download failed.
-  std::optional<taken_step> take_step_aside(const download_report& report);
+  std::optional<taken_step> take_concurrent_step(const download_report& report);
   /// The object of begin(). `own` is the peer's state. monostate if the download failed.
   std::variant<std::monostate, taken_step, model_state> take_result(const download_report& report,
                                                                     const state_id& own);
@@ -114,7 +114,7 @@ private:
   std::vector<peer_id> holders_;
   std::shared_ptr<state_download> download_; // under way, or to be resumed
   bool step_ = false;                        // begin() downloads a step
-  bool aside_ = false;                       // a download of begin_step() is under way
+  bool downloads_concurrently_ = false;      // a download of begin_step() is under way
   // A state was downloaded, and the swarm has moved on meanwhile.
   bool catching_up_ = false;
   std::uint64_t behind_at_first_ = 0;        // the number of steps behind at that time

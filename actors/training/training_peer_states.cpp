@@ -67,7 +67,7 @@ void training_peer::fetch_step(std::function<void(std::optional<taken_step>)> th
 }
 
 bool training_peer::fetches_step() const {
-  return parts_->catch_up.aside();
+  return parts_->catch_up.downloads_concurrently();
 }
 
 bool training_peer::is_fetcher(const caf::strong_actor_ptr& sender) const {
@@ -93,9 +93,9 @@ void training_peer::on_download(const download_report& report) {
   here().observe(catch_up.ended(report));
   if (report.why == reason::none)
     for (const auto& round : report.commits) parts_->shard.hand_in_once(round);
-  if (catch_up.aside()) {
+  if (catch_up.downloads_concurrently()) {
     const auto then = std::exchange(parts_->step_fetched, nullptr);
-    return then(catch_up.take_step_aside(report));
+    return then(catch_up.take_concurrent_step(report));
   }
   if (mode_ != mode::downloading) return;
   auto got = catch_up.take_result(report, state()->id);

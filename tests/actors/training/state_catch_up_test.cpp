@@ -287,16 +287,16 @@ TEST_CASE("catch-up: a step concurrent with computing is fetched from peers that
   lab t;
   t.add(0);
   CHECK(t.machine.begin_step(t.now()).what == verdict::nobody);
-  CHECK_FALSE(t.machine.aside());
+  CHECK_FALSE(t.machine.downloads_concurrently());
   t.records.clear();
   t.state.id = lab::at(0);
   const auto through = t.add(0, 10, false, round_part::has_result);
   const auto plan = t.machine.begin_step(t.now());
   REQUIRE(plan.what == verdict::download);
   CHECK(lab::ids(plan.donors) == std::vector{through});
-  CHECK(t.machine.aside());
+  CHECK(t.machine.downloads_concurrently());
   download_report lost;
   lost.why = reason::donors_lost;
-  CHECK_FALSE(t.machine.take_step_aside(lost));
-  CHECK_FALSE(t.machine.aside());
+  CHECK_FALSE(t.machine.take_concurrent_step(lost));
+  CHECK_FALSE(t.machine.downloads_concurrently());
 }
