@@ -145,7 +145,7 @@ std::vector<expected_peer> state_catch_up::more_donors_for(const donors_wanted& 
 // -- ending ---------------------------------------------------------------------------------------
 
 download_ended state_catch_up::ended(const download_report& report) {
-  faulty_.insert(report.liars.begin(), report.liars.end());
+  faulty_.insert(report.faulty.begin(), report.faulty.end());
   const auto epoch = download_ && download_->begun() ? download_->offer().epoch : 0;
   return {step_, epoch, report.why, report.bytes, report.rejected, report.donors};
 }

@@ -154,7 +154,7 @@ void state_fetcher::on_chunk(const state_chunk& chunk) {
   report_.bytes += chunk.data.size();
   if (!download_->add(chunk.offset, chunk.data)) {
     report_.rejected += chunk.data.size();
-    report_.liars.push_back(from->peer);
+    report_.faulty.push_back(from->peer);
     misbehaviour(from->peer, "a state chunk with a wrong hash");
     return drop(*from, reason::bad_message);
   }

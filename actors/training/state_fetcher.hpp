@@ -41,7 +41,7 @@ struct download_report {
   std::uint64_t rejected = 0;   ///< bytes of the chunks with a wrong hash
   std::uint32_t donors = 0;     ///< donors that sent at least one chunk
   std::vector<peer_id> holders; ///< live peers that have the object
-  std::vector<peer_id> liars;
+  std::vector<peer_id> faulty;
   std::vector<commit> commits; ///< unanswered commits from the holders' offers, each once
 };
 

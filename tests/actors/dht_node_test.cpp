@@ -18,10 +18,10 @@ using namespace std::chrono_literals;
 namespace {
 
 /// Sends prepared messages under its own address, and keeps the answers.
-class liar : public caf::event_based_actor {
+class faulty_node : public caf::event_based_actor {
 public:
   using log = std::tuple<std::vector<query_answer>, std::vector<put_receipt>>;
-  liar(caf::actor_config& config, host&, std::shared_ptr<log> into)
+  faulty_node(caf::actor_config& config, host&, std::shared_ptr<log> into)
       : caf::event_based_actor(config), into_(std::move(into)) {
     set_default_handler(caf::drop);
   }
@@ -264,9 +264,9 @@ TEST_CASE("a node that knows no live node asks its bootstrap addresses as they a
 
 TEST_CASE("a node ignores false messages, counts them, and lives on") {
   network net(3);
-  auto log = std::make_shared<liar::log>();
+  auto log = std::make_shared<faulty_node::log>();
   auto& host = net.world.add_host("liar");
-  auto who = net.world.spawn<liar>(host, log);
+  auto who = net.world.spawn<faulty_node>(host, log);
   auto tell = [&](auto message) {
     caf::anon_send(who, net.nodes[0], caf::make_message(std::move(message)));
     net.world.settle();
@@ -319,8 +319,8 @@ TEST_CASE("a client finds and stores records, and no node names it until others 
   const auto at = net.add({net.nodes[0]});
   net.options.serves = true;
   const auto id = identity(net.hosts[at]->random_stream("dht.identity")).id();
-  auto log = std::make_shared<liar::log>();
-  auto who = net.world.spawn<liar>(net.world.add_host("asks"), log);
+  auto log = std::make_shared<faulty_node::log>();
+  auto who = net.world.spawn<faulty_node>(net.world.add_host("asks"), log);
   identity mine(stream(5, "asks"));
   // Counts the nodes that name the client.
   auto named = [&] {

@@ -242,7 +242,7 @@ TEST_CASE("the sender of a wrong chunk is found, reported and not asked again, a
   CHECK(l.donors[1].seen<state_chunk_request>().size() == asked);
   REQUIRE(l.reports().size() == 1);
   CHECK(l.reports().front().why == reason::none);
-  CHECK(l.reports().front().liars == std::vector<peer_id>{101});
+  CHECK(l.reports().front().faulty == std::vector<peer_id>{101});
   CHECK(l.reports().front().rejected == 4);
   CHECK(l.reports().front().bytes == l.state.bytes() + 4);
   CHECK(l.reports().front().holders == std::vector<peer_id>{100, 102});
@@ -431,7 +431,7 @@ TEST_CASE("with a state for each donor, another state is downloaded once the don
 
 TEST_CASE(
     "a download with two correct donors ends once, with their state, and neither is reported") {
-  enum class nature { honest, mortal, liar, other_state, busy, lacking, silent };
+  enum class nature { honest, mortal, faulty_donor, other_state, busy, lacking, silent };
   for (std::uint64_t seed = 0; seed < 1000; ++seed) {
     INFO("seed " << seed);
     auto draws = stream(seed, "donors");
@@ -439,7 +439,8 @@ TEST_CASE(
     lab l(count);
     std::vector<nature> is(count);
     for (auto& one : is)
-      one = std::array{nature::mortal, nature::liar, nature::busy, nature::silent}[draws.below(4)];
+      one = std::array{nature::mortal, nature::faulty_donor, nature::busy,
+                       nature::silent}[draws.below(4)];
     fetch_config how;
     how.window_chunks = 1 + static_cast<std::uint32_t>(draws.below(3));
     how.donors = 1 + draws.below(3);
@@ -468,7 +469,8 @@ TEST_CASE(
         l.offer(i, is[i] == nature::other_state ? lie : l.object);
       }
       if (is[i] == nature::other_state && (heard[first] == 0 || heard[second] == 0)) return;
-      l.serve(i, most, is[i] == nature::liar || is[i] == nature::other_state ? lie : l.object);
+      l.serve(i, most,
+              is[i] == nature::faulty_donor || is[i] == nature::other_state ? lie : l.object);
     };
     for (int steps = 0; l.reports().empty() && steps < 2000; ++steps) {
       const auto i = draws.below(count);
@@ -497,8 +499,9 @@ TEST_CASE(
     CHECK(l.reports().front().why == reason::none);
     CHECK(l.got_it());
     for (const auto& [who, what] : l.world.observed<misbehaved>())
-      CHECK(is[what.culprit - 100] == nature::liar);
-    for (const auto liar : l.reports().front().liars) CHECK(is[liar - 100] == nature::liar);
+      CHECK(is[what.culprit - 100] == nature::faulty_donor);
+    for (const auto faulty_donor : l.reports().front().faulty)
+      CHECK(is[faulty_donor - 100] == nature::faulty_donor);
   }
 }
 

@@ -159,7 +159,7 @@ TEST_CASE("catch-up: a faulty donor is never asked again") {
   t.begin();
   download_report report;
   report.why = reason::donors_lost;
-  report.liars = {faulty};
+  report.faulty = {faulty};
   t.machine.ended(report);
   t.machine.take_result(report, t.state.id);
   t.machine.adopted(false);
