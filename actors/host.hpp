@@ -48,8 +48,8 @@ public:
   virtual std::uint64_t seen_address(const caf::actor& other) = 0;
   /// Opens a new, direct connection to the host of `other`; relays and existing connections are not
   /// used. Sends dialled{token, whether the connection opened} to `notify`, an actor of this host,
-  /// after `patience` at the latest.
-  virtual void dial(const caf::actor& other, duration patience, const caf::actor& notify,
+  /// after `timeout` at the latest.
+  virtual void dial(const caf::actor& other, duration timeout, const caf::actor& notify,
                     std::uint64_t token) = 0;
   /// True if a relay has promised to forward messages to this host, and connection requests.
   virtual bool has_relay() const = 0;

@@ -110,15 +110,15 @@ bool reachability::conclude(duration now) {
     else
       known_ = 2 * most > answered - silent ? reach::cone : reach::symmetric;
   }
-  next_look_ = now + (known_ == reach::unknown ? config_.patience / 4 : config_.again);
+  next_look_ = now + (known_ == reach::unknown ? config_.timeout / 4 : config_.again);
   return known_ != before;
 }
 
 std::optional<dial_request> dial_helper::asked(const address_query& query, const caf::actor& self,
-                                               duration now, duration patience) {
+                                               duration now, duration timeout) {
   std::erase_if(passing_, [&](const auto& entry) { return entry.second.until <= now; });
   if (!query.third || passing_.size() >= most_open) return std::nullopt;
-  passing_.emplace(next_, errand{query.reply_to, query.token, query.third, now + patience});
+  passing_.emplace(next_, errand{query.reply_to, query.token, query.third, now + timeout});
   return dial_request{self, query.reply_to, next_++};
 }
 
@@ -140,9 +140,9 @@ std::optional<std::uint64_t> dial_helper::third(const dial_request& request) {
 }
 
 bool dial_helper::dial(const dial_request& request, host& by, const caf::actor& self,
-                       duration patience) {
+                       duration timeout) {
   if (!request.reply_to || !request.target) return false;
-  if (const auto token = third(request)) by.dial(request.target, patience, self, *token);
+  if (const auto token = third(request)) by.dial(request.target, timeout, self, *token);
   return true;
 }
 

@@ -8,7 +8,7 @@
 //   host's answer. It does not dial itself: a router may let it in, because the asker has just sent
 //   to it. The third host is another open peer; else any other peer. After a failed inquiry it is a
 //   data shard, which the queried peer can surely reach.
-// 3. When all have answered, or after `patience`, the majority decides. Dialled back: open. Else no
+// 3. When all have answered, or after `timeout`, the majority decides. Dialled back: open. Else no
 //   datagrams seen: outbound_only. Else one address for all: cone. Else symmetric.
 //
 // An inquiry fails if nobody reports on the dialling, or if only one peer reports an address. The
@@ -41,7 +41,8 @@ namespace shoal::actors {
 struct reachability_config {
   bool enabled = false; ///< false: every host counts as open, and no queries are sent
   std::uint32_t askers = 5;
-  duration patience = std::chrono::seconds(4); ///< an inquiry ends then; a dialling gets half of this time
+  duration timeout =
+      std::chrono::seconds(4); ///< an inquiry ends then; a dialling gets half of this time
   duration again = std::chrono::minutes(5);
   /// A peer takes part after this many inquiries, even without a verdict.
   std::uint32_t tries_before_start = 3;
@@ -116,18 +117,18 @@ public:
     dial_answer what;
   };
 
-  /// As queried peer: the request for the third host of the query, which answers within `patience`
+  /// As queried peer: the request for the third host of the query, which answers within `timeout`
   /// or never.
   std::optional<dial_request> asked(const address_query& query, const caf::actor& self,
-                                    duration now, duration patience);
+                                    duration now, duration timeout);
   /// As queried peer: the third host's answer, for the asker. Empty if the message answers no
   /// request of asked().
   std::optional<reply> passed_on(const dial_answer& message, const caf::strong_actor_ptr& sender);
   /// As third host: the token under which to dial.
   std::optional<std::uint64_t> third(const dial_request& request);
-  /// As third host: makes `by` dial for at most `patience`; `self` gets a `dialled`. False if the
+  /// As third host: makes `by` dial for at most `timeout`; `self` gets a `dialled`. False if the
   /// request lacks an address.
-  bool dial(const dial_request& request, host& by, const caf::actor& self, duration patience);
+  bool dial(const dial_request& request, host& by, const caf::actor& self, duration timeout);
   std::optional<reply> done(const dialled& outcome);
 
 private:

@@ -30,10 +30,10 @@ caf::behavior group_actor::make_behavior() {
                    static_cast<std::uint8_t>(request_.reached),
                    request_.takes ? std::uint8_t{1} : std::uint8_t{0},
                    request_.samples};
-  const auto patience =
+  const auto leader_wait =
       request_.patience > duration{} ? request_.patience : options_.matchmaking_time;
-  last_deadline_ = patience >= options_.matchmaking_time;
-  const auto deadline_utc = here().utc_ns() + patience.count();
+  last_deadline_ = leader_wait >= options_.matchmaking_time;
+  const auto deadline_utc = here().utc_ns() + leader_wait.count();
   matchmaking_.emplace(options_, request_, self, deadline_utc, static_cast<round_io&>(*this),
                        matchmaking::events{[this](const group_begun& group) { begin(group); },
                                            [this](reason why) { matchmaking_failed(why); }});
@@ -47,8 +47,8 @@ caf::behavior group_actor::make_behavior() {
   matchmaking_->start();
   look_up();
   set_timer(options_.poll_interval, poll);
-  set_timer(patience, deadline);
-  if (patience < options_.matchmaking_time) set_timer(options_.matchmaking_time, last_deadline);
+  set_timer(leader_wait, deadline);
+  if (leader_wait < options_.matchmaking_time) set_timer(options_.matchmaking_time, last_deadline);
   set_timer(3 * options_.matchmaking_time, give_up);
   here().probe(probes::matchmaking_begun);
   return {

@@ -318,8 +318,8 @@ void matchmaking::forget(const caf::actor_addr& whom, bool died) {
 
 void matchmaking::close_if_complete() {
   if (over_ || leader_ || !looked_up_ || !may_lead()) return;
-  if (!impatient_) impatient_ = !joined_.empty() && io_.failpoint(failpoint::hurried);
-  if (impatient_ && joined_.size() + 1 >= config_.min_group_size && quorum()) return close();
+  if (!deadline_passed_) deadline_passed_ = !joined_.empty() && io_.failpoint(failpoint::hurried);
+  if (deadline_passed_ && joined_.size() + 1 >= config_.min_group_size && quorum()) return close();
   if (request_.wanted > 0 && joined_.size() + 1 < std::min(request_.wanted, config_.group_size))
     return;
   if (request_.wanted == 0 && joined_.size() + 1 < config_.group_size) {
@@ -409,7 +409,7 @@ void matchmaking::close() {
 
 void matchmaking::on_deadline(bool last) {
   // Also counts if this peer leads later.
-  impatient_ = true;
+  deadline_passed_ = true;
   if (over_ || leader_) return;
   if (may_lead() && joined_.size() + 1 >= config_.min_group_size && quorum()) return close();
   if (last) fail(may_lead() ? reason::group_too_small : reason::no_reducer);

@@ -131,7 +131,7 @@ private:
   bool accepted_ = false;
   std::uint64_t known_samples_ = 0;
   bool lost_leader_ = false;
-  bool impatient_ = false;
+  bool deadline_passed_ = false;
   duration started_{}, gathered_{};
   // Set once the group has begun.
   group_id begun_;

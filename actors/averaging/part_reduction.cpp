@@ -118,10 +118,10 @@ void part_reduction::leave_out(std::uint32_t member) {
   }
 }
 
-std::vector<std::uint32_t> part_reduction::silent(duration now, duration patience) const {
+std::vector<std::uint32_t> part_reduction::silent(duration now, duration timeout) const {
   std::vector<std::uint32_t> out;
   for (std::uint32_t m = 0; m < out_.size(); ++m)
-    if (waits_for(m) && now - last_progress_[m] >= patience) out.push_back(m);
+    if (waits_for(m) && now - last_progress_[m] >= timeout) out.push_back(m);
   return out;
 }
 

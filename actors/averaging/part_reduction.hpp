@@ -79,8 +79,8 @@ public:
   void leave_out(std::uint32_t member);
   /// True if chunks of the member are missing.
   bool waits_for(std::uint32_t member) const { return lacking_[member] > 0 && !out_[member]; }
-  /// The members with missing chunks that sent nothing for at least `patience`.
-  std::vector<std::uint32_t> silent(duration now, duration patience) const;
+  /// The members with missing chunks that sent nothing for at least `timeout`.
+  std::vector<std::uint32_t> silent(duration now, duration timeout) const;
   /// The members with missing chunks, if more than half of the weight has arrived.
   std::vector<std::uint32_t> behind() const;
   /// The next result, if one is ready.

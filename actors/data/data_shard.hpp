@@ -52,7 +52,7 @@ struct data_shard_config {
   duration record_lifetime = std::chrono::minutes{1};
   replica_config replication;
   /// How long a dialling for another peer may take (actors/reachability.hpp).
-  duration dial_patience = std::chrono::seconds{2};
+  duration dial_timeout = std::chrono::seconds{2};
   /// The current role, for observers outside the actor; may be null.
   std::shared_ptr<std::atomic<replica_role>> role;
 };

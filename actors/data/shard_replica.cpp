@@ -157,13 +157,14 @@ bool shard_replica::beat() {
   case role::primary: {
     // A follower is dropped only after a cut would be noticed. Otherwise this replica would not
     // diverge from one that serves behind a cut.
-    const auto patience = std::max(most_stalled_beats, config_.detection_time / config_.beat + 2);
+    const auto most_stalled =
+        std::max(most_stalled_beats, config_.detection_time / config_.beat + 2);
     for (auto at = followers_.begin(); at != followers_.end();) {
       auto& f = at->second;
       f.stalled = f.acked < f.sent && f.acked == f.acked_at_beat ? f.stalled + 1 : 0;
       f.acked_at_beat = f.acked;
       // A piece for it was lost. Its next greeting makes it a new follower.
-      at = f.stalled > patience ? followers_.erase(at) : std::next(at);
+      at = f.stalled > most_stalled ? followers_.erase(at) : std::next(at);
     }
     sweep();
     return followers_.size() + 1 < config_.replicas && beats_ % 2 == 0;

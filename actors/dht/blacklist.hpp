@@ -24,7 +24,7 @@ public:
     if (e.failures == 0) e.since = now;
     e.noticed = now;
     e.until = now + std::max(first_ * (std::int64_t{1} << std::min(e.failures, most_doublings)),
-                             std::min((now - e.since) / patience, first_ * longest));
+                             std::min((now - e.since) / silence_fraction, first_ * longest));
     ++e.failures;
     if (entries_.size() > most_entries) forget_oldest();
   }
@@ -43,7 +43,7 @@ public:
 
 private:
   static constexpr unsigned most_doublings = 6;
-  static constexpr std::int64_t patience = 16, longest = 1024;
+  static constexpr std::int64_t silence_fraction = 16, longest = 1024;
   static constexpr std::size_t most_entries = 4096;
   struct entry {
     duration since{}, until{}, noticed{};

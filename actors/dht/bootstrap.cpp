@@ -9,9 +9,9 @@
 namespace shoal::actors {
 
 bootstrap::bootstrap(std::vector<caf::actor> addresses,
-                     std::function<std::vector<caf::actor>()> current, duration patience,
+                     std::function<std::vector<caf::actor>()> current, duration timeout,
                      duration now)
-    : addresses_(std::move(addresses)), current_(std::move(current)), patience_(patience),
+    : addresses_(std::move(addresses)), current_(std::move(current)), timeout_(timeout),
       started_(now), unheard_(addresses_.begin(), addresses_.end()) {}
 
 void bootstrap::refresh(const caf::actor& self) {

@@ -3,7 +3,7 @@
 //
 // Steps: all addresses are asked. The first answer starts a look-up of this node's own id; at its
 // end the node has joined. If no address answers, all are asked again after a delay. After
-// `patience` without an answer, the node has joined a network of its own.
+// `timeout` without an answer, the node has joined a network of its own.
 #pragma once
 
 #include "kernels/base/units.hpp"
@@ -25,7 +25,7 @@ public:
   /// `current` returns the nodes that are at these addresses now. An empty function means that the
   /// addresses never change.
   bootstrap(std::vector<caf::actor> addresses, std::function<std::vector<caf::actor>()> current,
-            duration patience, duration now);
+            duration timeout, duration now);
 
   bool is_asking() const noexcept { return phase_ == phase::asking; }
   bool has_joined() const noexcept { return phase_ == phase::joined; }
@@ -39,7 +39,7 @@ public:
   bool answered();
   /// A request to an address has failed. True if the whole attempt has failed with it.
   bool failed();
-  bool is_impatient(duration now) const { return now - started_ >= patience_; }
+  bool has_timed_out(duration now) const { return now - started_ >= timeout_; }
   duration retry_delay() const;
   /// The look-up of this node starts, without an answer of a bootstrap address.
   void start_search() { phase_ = phase::searching; }
@@ -62,7 +62,7 @@ private:
 
   std::vector<caf::actor> addresses_;
   std::function<std::vector<caf::actor>()> current_;
-  duration patience_, started_;
+  duration timeout_, started_;
   phase phase_ = phase::asking;
   unsigned attempts_ = 0;
   // Can be negative: an address introduced during an attempt is asked in two attempts.

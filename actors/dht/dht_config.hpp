@@ -43,7 +43,7 @@ struct dht_config {
   duration maintenance = std::chrono::seconds(10);
   duration refresh = std::chrono::minutes(5); ///< between two look-ups of random points
   duration republish = std::chrono::minutes(10);
-  duration bootstrap_patience = std::chrono::seconds(10);
+  duration bootstrap_timeout = std::chrono::seconds(10);
   record_limits limits;
   std::shared_ptr<signature_memo> memo; ///< shared by the nodes of one process; may be null
   std::function<void(const lookup_report&)> on_lookup; ///< may be empty

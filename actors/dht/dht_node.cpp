@@ -12,7 +12,7 @@ dht_node::state::state(dht_config config, const identity& signer, rng random, du
     : options(std::move(config)), self{signer.id(), {}}, draws(random),
       table(self.id, options.bucket_size), left_alone(options.blacklist_time),
       entry(std::move(options.bootstraps), std::move(options.bootstraps_now),
-            options.bootstrap_patience, now),
+            options.bootstrap_timeout, now),
       requests(options.slow_after, options.request_timeout), store(options.limits),
       cache(options.limits), own(signer, options.limits.max_lifetime, options.memo),
       sets(self.id, {options.replicas, options.replicas_fresh, options.refresh}),

@@ -129,7 +129,7 @@ void dht_node::on_bootstrap_failed() {
     // Another node has found this one meanwhile.
     entry.start_search();
     start_search(state_->self.id, {}, goal::join);
-  } else if (entry.is_impatient(now())) {
+  } else if (entry.has_timed_out(now())) {
     joined();
   } else {
     set_timer(entry.retry_delay(), join_timer);

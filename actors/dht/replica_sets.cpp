@@ -42,7 +42,7 @@ void replica_sets::mark_stale(const std::string& key) {
 
 bool replica_sets::denied(const std::string& key, duration now) {
   const auto found = sets_.find(key);
-  if (found == sets_.end() || found->second.stale || now - found->second.since < denial_patience)
+  if (found == sets_.end() || found->second.stale || now - found->second.since < denial_timeout)
     return false;
   found->second.stale = true;
   return true;

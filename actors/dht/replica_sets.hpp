@@ -69,7 +69,7 @@ public:
         sets_, [&](const auto& e) { return now - e.second.since > lifetime && !in_use(e.first); });
   }
 
-  static constexpr duration denial_patience = std::chrono::seconds(2);
+  static constexpr duration denial_timeout = std::chrono::seconds(2);
 
 private:
   node_id self_;

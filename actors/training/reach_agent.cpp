@@ -18,7 +18,7 @@ reach_agent::queries reach_agent::look(const progress_table& others, const caf::
   for (const auto& [id, entry] : others.entries())
     candidates.push_back({entry.address, entry.what.reach == reach::open});
   // The first records name few peers, and an inquiry of one peer fails.
-  if (!candidates.empty() && first_look_ == duration{}) first_look_ = now + config_.patience / 4;
+  if (!candidates.empty() && first_look_ == duration{}) first_look_ = now + config_.timeout / 4;
   if (now < first_look_) return {};
   return rules_.look(std::move(candidates), self, shards);
 }

@@ -34,12 +34,12 @@ public:
   }
   using queries = std::vector<std::pair<caf::actor, address_query>>;
   /// Begins an inquiry if one is due, and returns the queries to send; none if no inquiry began. It
-  /// ends after `patience`. The queries are repeated once, after `repeat_after`. Both timers carry
+  /// ends after `timeout`. The queries are repeated once, after `repeat_after`. Both timers carry
   /// token().
   queries look(const progress_table& others, const caf::actor& self,
                const std::vector<caf::actor>& shards, duration now);
-  duration patience() const noexcept { return config_.patience; }
-  duration repeat_after() const noexcept { return config_.patience / 4; }
+  duration timeout() const noexcept { return config_.timeout; }
+  duration repeat_after() const noexcept { return config_.timeout / 4; }
   std::uint64_t token() const noexcept { return rules_.token(); }
   /// True if the inquiry of that token is under way.
   bool looking(std::uint64_t token) const { return rules_.looking() && token == rules_.token(); }

@@ -6,12 +6,12 @@
 namespace shoal::actors {
 
 namespace {
-constexpr int most_patience = 4;
+constexpr int most_stretch = 4;
 }
 
 void round_tracker::prepare(round_request& request, averaging_config& how) const {
   // On lines with long delays, the configured time may be too short for any group.
-  how.matchmaking_time *= std::clamp(missed_groups_, 1, most_patience);
+  how.matchmaking_time *= std::clamp(missed_groups_, 1, most_stretch);
   request.rate_factors = rates_.factors();
   request.patience = missed_groups_ > 1 ? how.matchmaking_time
                                         : std::min(std::max(gathering_.value(), request.patience),
@@ -35,7 +35,7 @@ void round_tracker::learn(const round_result& result, duration now) {
   if (result.succeeded())
     missed_groups_ = std::max(missed_groups_ - 1, 0);
   else if (missed || result.reason == reason::no_reducer)
-    missed_groups_ = std::min(missed_groups_ + 1, most_patience);
+    missed_groups_ = std::min(missed_groups_ + 1, most_stretch);
 }
 
 } // namespace shoal::actors

@@ -77,7 +77,7 @@ caf::behavior training_peer::make_behavior() {
       },
       [this, &parts](dial_request& m) {
         if (!parts.reach.helper().dial(m, here(), caf::actor_cast<caf::actor>(this),
-                                       options_.reachability.patience / 2))
+                                       options_.reachability.timeout / 2))
           misbehaviour(0, "dial request without an address");
       },
       [this](dial_answer& m) { on_dial_answer(m); },
@@ -402,7 +402,7 @@ void training_peer::look_around() {
   if (queries.empty()) return;
   // The repetition leaves time for a dialling to fail and for the report of that.
   set_timer(reach.repeat_after(), look_again_timer, reach.token());
-  set_timer(reach.patience(), look_timer, reach.token());
+  set_timer(reach.timeout(), look_timer, reach.token());
 }
 
 void training_peer::looked() {
@@ -422,7 +422,7 @@ void training_peer::on_address_query(const address_query& message) {
     return misbehaviour(0, "an address query for another peer");
   send(message.reply_to, address_answer{message.token, here().seen_address(message.reply_to)});
   if (auto request =
-          parts_->reach.helper().asked(message, address(), now(), parts_->reach.patience()))
+          parts_->reach.helper().asked(message, address(), now(), parts_->reach.timeout()))
     send(message.third, std::move(*request));
 }
 

@@ -239,7 +239,7 @@ void runner::state::start_shard(shard_unit& shard) {
   const auto conduct =
       actors::make_conduct(options.conduct.empty() ? "honest" : options.conduct, host);
   config.dht = start_node(host, conduct);
-  config.dial_patience = reachability_of(what).patience / 2;
+  config.dial_timeout = reachability_of(what).timeout / 2;
   auto& replication = config.replication;
   replication.replicas = static_cast<unsigned>(what.data.replicas);
   replication.detection_time = what.network.detection_time;

@@ -40,7 +40,7 @@ actors::reachability_config reachability_of(const scenario& what) {
   out.enabled = has_nat(what);
   // In a swarm that is quick about everything else, waiting for who does not answer is quicker,
   // too.
-  out.patience = std::min(out.patience, 2 * what.training.max_refresh);
+  out.timeout = std::min(out.timeout, 2 * what.training.max_refresh);
   return out;
 }
 

@@ -59,11 +59,11 @@ public:
     return world_.net_->public_address(world_.net_->host_of(other), index_);
   }
   bool has_relay() const override { return world_.net_->relay_left(); }
-  void dial(const caf::actor& other, duration patience, const caf::actor& notify,
+  void dial(const caf::actor& other, duration timeout, const caf::actor& notify,
             std::uint64_t token) override {
     const auto outcome = world_.net_->dial(index_, world_.net_->host_of(other));
-    const bool opens = outcome.opens && outcome.round_trip <= patience;
-    tell_at(world_.clock_.now() + (opens ? outcome.round_trip : patience), notify,
+    const bool opens = outcome.opens && outcome.round_trip <= timeout;
+    tell_at(world_.clock_.now() + (opens ? outcome.round_trip : timeout), notify,
             actors::dialled{token, opens});
   }
 

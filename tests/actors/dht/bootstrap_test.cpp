@@ -61,8 +61,8 @@ TEST_CASE("DHT bootstrap: an attempt fails with its last address, and each retry
     CHECK(entry.failed());
     CHECK(entry.retry_delay() == delay);
   }
-  CHECK_FALSE(entry.is_impatient(14s));
-  CHECK(entry.is_impatient(15s));
+  CHECK_FALSE(entry.has_timed_out(14s));
+  CHECK(entry.has_timed_out(15s));
   entry.begin_attempt();
   // The introduced address is asked, too.
   entry.introduce(f.self, 32);

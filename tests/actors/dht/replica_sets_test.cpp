@@ -95,8 +95,8 @@ TEST_CASE(
     "DHT replicas: a member that says it is no replica is believed, except soon after a look-up") {
   fixture f;
   f.renew({10, 12, 14}, 0s);
-  CHECK_FALSE(f.sets.denied("k", replica_sets::denial_patience - 1ms));
-  CHECK(f.sets.denied("k", replica_sets::denial_patience));
+  CHECK_FALSE(f.sets.denied("k", replica_sets::denial_timeout - 1ms));
+  CHECK(f.sets.denied("k", replica_sets::denial_timeout));
   // The set is stale already.
   CHECK_FALSE(f.sets.denied("k", 10s));
   CHECK_FALSE(f.sets.denied("unknown", 10s));
