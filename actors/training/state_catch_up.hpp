@@ -4,7 +4,7 @@
 //
 // Every catch-up ends. The peer downloads the leading state once. Then it downloads the steps that
 // the swarm has taken meanwhile, one after the other, and repeats them. Donors keep these steps for
-// it; actors/training/state_shelf.hpp shows why this ends. A peer that missed few steps, smaller in
+// it; actors/training/state_cache.hpp shows why this ends. A peer that missed few steps, smaller in
 // total than a state, downloads no state at all. If no donor has the next step, the peer starts
 // over from a newer state. A peer with a slow line falls behind by most_further_behind steps, or
 // starts over most_states_in_vain times. It is then too_slow, and pauses before it tries again.

@@ -1,7 +1,7 @@
 // The base of all training peers. It streams samples from the shard, owns a device, and exchanges
 // progress records. It finds out how it can be reached, downloads a state when it is out of sync,
 // and serves its own. It translates messages. Plain state machines decide: shard_client,
-// progress_publisher, reach_agent, state_catch_up, round_tracker, held_samples, state_shelf.
+// progress_publisher, reach_agent, state_catch_up, round_tracker, held_samples, state_cache.
 //
 // A training method (peer.hpp, moshpit_peer.hpp, ...) derives from this class. It decides when to
 // compute, when and with which peers to average, what to contribute, and how to use the result. It

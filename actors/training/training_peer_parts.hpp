@@ -7,7 +7,7 @@
 #include "actors/training/reach_agent.hpp"
 #include "actors/training/round_tracker.hpp"
 #include "actors/training/shard_client.hpp"
-#include "actors/training/state_shelf.hpp"
+#include "actors/training/state_cache.hpp"
 #include "actors/training/training_peer.hpp"
 
 #include <fmt/format.h>
@@ -48,7 +48,7 @@ struct training_peer::parts {
   reach_agent reach;
   round_tracker rounds;
   state_catch_up catch_up;
-  state_shelf shelf;                                           // kept for downloads
+  state_cache cache;                                           // kept for downloads
   std::map<std::uint64_t, std::function<void()>> jobs;         // continuation of each device job
   std::function<void(std::optional<taken_step>)> step_fetched; // continuation of fetch_step()
 };

@@ -156,7 +156,7 @@ void training_peer::adopt(state_ptr next, std::uint64_t bytes, bool whole, bool 
 // -- serving --------------------------------------------------------------------------------------
 
 void training_peer::keep_served(const state_ptr& former, std::optional<taken_step> step) {
-  parts_->shelf.put(former, std::move(step), now());
+  parts_->cache.put(former, std::move(step), now());
 }
 
 void training_peer::on_state_request(const state_request& message) {
@@ -168,10 +168,10 @@ void training_peer::on_state_request(const state_request& message) {
   if (mode_ == mode::downloading || mode_ == mode::joining || !traits_.serves_state)
     return refuse(reason::out_of_sync);
   const auto object =
-      parts_->shelf.find(message.object, shared_state(), options_.fetch.chunk_bytes);
+      parts_->cache.find(message.object, shared_state(), options_.fetch.chunk_bytes);
   if (!object) return refuse(reason::out_of_sync);
   if (here().failpoint(failpoint::donor_busy) ||
-      !parts_->shelf.admit(message.reply_to, *object, message.reserve != 0, now()))
+      !parts_->cache.admit(message.reply_to, *object, message.reserve != 0, now()))
     return refuse(reason::busy);
   state_bytes_asked_ = 0;
   auto offer = object->offer();
@@ -182,20 +182,20 @@ void training_peer::on_state_request(const state_request& message) {
 
 void training_peer::on_state_hold(const state_hold& message) {
   if (!message.reply_to) return misbehaviour(0, "state hold without an address");
-  if (message.done != 0) return parts_->shelf.release(message.reply_to);
-  parts_->shelf.renew(message.reply_to, message.object, now());
+  if (message.done != 0) return parts_->cache.release(message.reply_to);
+  parts_->cache.renew(message.reply_to, message.object, now());
 }
 
 void training_peer::on_chunk_request(const state_chunk_request& message) {
   if (!message.reply_to) return misbehaviour(0, "state chunk request without an address");
   const auto object =
-      parts_->shelf.find(message.object, shared_state(), options_.fetch.chunk_bytes);
+      parts_->cache.find(message.object, shared_state(), options_.fetch.chunk_bytes);
   state_chunk answer{message.object, message.offset, {}};
   if (object) {
     const auto refuse = [&] {
       send(message.reply_to, state_refused{static_cast<std::uint8_t>(reason::busy)});
     };
-    if (!parts_->shelf.admit(message.reply_to, *object, false, now())) return refuse();
+    if (!parts_->cache.admit(message.reply_to, *object, false, now())) return refuse();
     answer.data =
         object->bytes(message.offset, std::min<std::uint64_t>(message.count, max_payload_bytes));
     const auto before = std::exchange(state_bytes_asked_, state_bytes_asked_ + answer.data.size());

@@ -1,7 +1,7 @@
 #include "actors/data/data_shard.hpp"
 #include "actors/training/observations.hpp"
 #include "actors/training/peer.hpp"
-#include "actors/training/state_shelf.hpp"
+#include "actors/training/state_cache.hpp"
 #include "tests/actors/support/mini_world.hpp"
 
 #include <caf/send.hpp>
@@ -543,7 +543,7 @@ TEST_CASE(
   using namespace std::chrono_literals;
   mini_world world;
   auto one = add<donor>(world, "one").address, two = add<donor>(world, "two").address;
-  state_shelf shelf({.recent = 2, .pinned = 1, .steps = 4, .uploads = 1, .lease = 10s});
+  state_cache cache({.recent = 2, .pinned = 1, .steps = 4, .uploads = 1, .lease = 10s});
   const auto at = [](std::uint64_t epoch) {
     auto out = a_state();
     out.epoch = epoch;
@@ -554,15 +554,15 @@ TEST_CASE(
   std::uint64_t epoch = 0;
   auto go_on = [&](duration now) {
     const auto before = at(epoch++);
-    shelf.put(before,
+    cache.put(before,
               taken_step{epoch, {epoch, 1}, 8 * epoch, payload{std::vector<float>{1, 2, 3, 4}}},
               now);
   };
   const auto has = [&](std::uint64_t state) {
-    return shelf.find({state, 1}, current, 4) != nullptr;
+    return cache.find({state, 1}, current, 4) != nullptr;
   };
   const auto has_step = [&](std::uint64_t from) {
-    return shelf.find(step_object({from, 1}), current, 4) != nullptr;
+    return cache.find(step_object({from, 1}), current, 4) != nullptr;
   };
   for (int i = 0; i < 4; ++i) go_on(0s);
   CHECK(!has(1));
@@ -571,12 +571,12 @@ TEST_CASE(
   CHECK(has(3));
   CHECK(has_step(2));
   CHECK(has(100));
-  CHECK(shelf.find({}, current, 4)->offer().object == current->id);
-  CHECK(shelf.find(step_object({3, 1}), current, 4)->offer().samples == 32);
+  CHECK(cache.find({}, current, 4)->offer().object == current->id);
+  CHECK(cache.find(step_object({3, 1}), current, 4)->offer().samples == 32);
 
-  REQUIRE(shelf.admit(one, *shelf.find({2, 1}, current, 4), false, 1s));
-  CHECK(!shelf.admit(two, *shelf.find({3, 1}, current, 4), false, 1s)); // no place left
-  CHECK(shelf.admit(two, *shelf.find({3, 1}, current, 4), true, 1s));   // as a reserve
+  REQUIRE(cache.admit(one, *cache.find({2, 1}, current, 4), false, 1s));
+  CHECK(!cache.admit(two, *cache.find({3, 1}, current, 4), false, 1s)); // no place left
+  CHECK(cache.admit(two, *cache.find({3, 1}, current, 4), true, 1s));   // as a reserve
   for (int i = 0; i < 3; ++i) go_on(2s);
   CHECK(has(2));  // leased
   CHECK(!has(3)); // leased, but only one state may be pinned
@@ -584,16 +584,16 @@ TEST_CASE(
   for (int i = 0; i < 2; ++i) go_on(3s);
   CHECK(!has_step(2)); // six are kept
   CHECK(has_step(3));
-  shelf.release(one);
-  CHECK(shelf.admit(two, *shelf.find({8, 1}, current, 4), false, 4s));
-  CHECK(shelf.uploads(4s) == 1);
-  CHECK(shelf.renew(one, {2, 1}, 9s));
+  cache.release(one);
+  CHECK(cache.admit(two, *cache.find({8, 1}, current, 4), false, 4s));
+  CHECK(cache.uploads(4s) == 1);
+  CHECK(cache.renew(one, {2, 1}, 9s));
   go_on(12s);
   CHECK(has(2)); // renewed at 9 s
-  CHECK(!shelf.renew(one, {3, 1}, 12s));
+  CHECK(!cache.renew(one, {3, 1}, 12s));
   go_on(20s);
   CHECK(!has(2));
-  CHECK(shelf.uploads(20s) == 0);
+  CHECK(cache.uploads(20s) == 0);
   CHECK(!has_step(8));
 }
 

@@ -1,4 +1,4 @@
-#include "actors/training/state_shelf.hpp"
+#include "actors/training/state_cache.hpp"
 
 #include <caf/actor_cast.hpp>
 
@@ -7,7 +7,7 @@
 
 namespace shoal::actors {
 
-void state_shelf::put(state_ptr before, std::optional<taken_step> step, duration now) {
+void state_cache::put(state_ptr before, std::optional<taken_step> step, duration now) {
   const auto id = before->id;
   const auto epoch = before->epoch;
   entries_.push_back({std::move(before), id, epoch, std::move(step)});
@@ -15,7 +15,7 @@ void state_shelf::put(state_ptr before, std::optional<taken_step> step, duration
 }
 
 std::shared_ptr<const shared_object>
-state_shelf::find(const id128& object, const state_ptr& current, std::uint64_t chunk_bytes) {
+state_cache::find(const id128& object, const state_ptr& current, std::uint64_t chunk_bytes) {
   const auto& wanted = object.is_zero() ? current->id : object;
   // The current state may be the same for several epochs.
   const auto fresh = [&](const shared_object& made) {
@@ -36,20 +36,20 @@ state_shelf::find(const id128& object, const state_ptr& current, std::uint64_t c
   return nullptr;
 }
 
-state_shelf::lease* state_shelf::find_lease(const caf::actor& who) {
+state_cache::lease* state_cache::find_lease(const caf::actor& who) {
   const auto address = caf::actor_cast<caf::actor_addr>(who);
   const auto found = std::find_if(leases_.begin(), leases_.end(),
                                   [&](const lease& l) { return l.who == address; });
   return found == leases_.end() ? nullptr : &*found;
 }
 
-std::uint64_t state_shelf::uploads(duration now) {
+std::uint64_t state_cache::uploads(duration now) {
   expire(now);
   return static_cast<std::uint64_t>(
       std::count_if(leases_.begin(), leases_.end(), [](const lease& l) { return l.uploading; }));
 }
 
-bool state_shelf::admit(const caf::actor& who, const shared_object& object, bool reserve,
+bool state_cache::admit(const caf::actor& who, const shared_object& object, bool reserve,
                         duration now) {
   expire(now);
   auto* known = find_lease(who);
@@ -73,22 +73,22 @@ bool state_shelf::admit(const caf::actor& who, const shared_object& object, bool
   return true;
 }
 
-bool state_shelf::renew(const caf::actor& who, const id128& object, duration now) {
+bool state_cache::renew(const caf::actor& who, const id128& object, duration now) {
   auto* known = find_lease(who);
   if (known == nullptr || known->object != object) return false;
   known->expires = now + bounds_.lease;
   return true;
 }
 
-void state_shelf::release(const caf::actor& who) {
+void state_cache::release(const caf::actor& who) {
   if (auto* known = find_lease(who)) known->uploading = false;
 }
 
-void state_shelf::expire(duration now) {
+void state_cache::expire(duration now) {
   std::erase_if(leases_, [&](const lease& l) { return l.expires <= now; });
 }
 
-void state_shelf::trim(duration now) {
+void state_cache::trim(duration now) {
   expire(now);
   auto oldest = std::numeric_limits<std::uint64_t>::max();
   for (const auto& l : leases_) oldest = std::min(oldest, l.epoch);
@@ -113,7 +113,7 @@ void state_shelf::trim(duration now) {
   });
 }
 
-void state_shelf::clear() {
+void state_cache::clear() {
   entries_.clear();
   leases_.clear();
   cut_.clear();

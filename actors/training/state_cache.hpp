@@ -29,7 +29,7 @@
 
 namespace shoal::actors {
 
-class state_shelf {
+class state_cache {
 public:
   struct limits {
     std::size_t recent = 3;
@@ -40,7 +40,7 @@ public:
     duration lease = std::chrono::minutes(1);
   };
 
-  explicit state_shelf(limits bounds) : bounds_(bounds) {}
+  explicit state_cache(limits bounds) : bounds_(bounds) {}
 
   /// Keeps the peer's former state, and the step that was taken from it, if other peers can repeat
   /// it.
