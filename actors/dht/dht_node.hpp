@@ -66,7 +66,7 @@
 #include "actors/dht/replica_polls.hpp"
 #include "actors/dht/replica_rank.hpp"
 #include "actors/dht/replica_sets.hpp"
-#include "actors/dht/request_book.hpp"
+#include "actors/dht/request_tracker.hpp"
 #include "actors/dht/routing_table.hpp"
 #include "actors/dht/signed_record.hpp"
 #include "actors/protocol_actor.hpp"
@@ -94,8 +94,8 @@ public:
       1024; ///< readers of one key that wait for its records
 
 private:
-  using kind = request_book::kind;
-  using request = request_book::request;
+  using kind = request_tracker::kind;
+  using request = request_tracker::request;
   using records_of_key = std::vector<shared<signed_record>>;
 
   enum timer : std::uint32_t {
@@ -133,7 +133,7 @@ private:
     lost_nodes lost;
     clock_votes votes;
     bootstrap entry;
-    request_book requests;
+    request_tracker requests;
     record_store store; // as a replica
     read_cache cache;
     own_records own;

@@ -1,5 +1,5 @@
 // DHT node: requests, and what follows when one is slow or fails. The rules are in dht_node.hpp and
-// request_book.hpp.
+// request_tracker.hpp.
 #include "actors/dht/dht_node.hpp"
 
 #include <caf/actor_addr.hpp>

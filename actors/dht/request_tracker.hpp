@@ -21,7 +21,7 @@
 
 namespace shoal::actors {
 
-class request_book {
+class request_tracker {
 public:
   enum class kind : std::uint8_t { bootstrap, ping, search, poll, put };
 
@@ -35,7 +35,7 @@ public:
     unsigned again = 0;      ///< how often the same request was sent before
   };
 
-  request_book(duration slow_after, duration timeout)
+  request_tracker(duration slow_after, duration timeout)
       : slow_after_(slow_after), timeout_(timeout) {}
 
   /// The owner sends a request now. True if its address has no other open request: the owner starts
