@@ -84,7 +84,7 @@ struct round_request {
   reached_by reached = reached_by::all;
   bool takes = true; ///< false: the member only reduces for the others (weight 0)
   std::map<peer_id, double>
-      rate_factors; ///< fractions below 1 of the declared rates: rate_book.hpp
+      rate_factors; ///< fractions below 1 of the declared rates: rate_tracker.hpp
   round_codecs codecs;
   second_round second;
   /// True: values with NaN or infinity end the round for this member. Codecs and aggregators would

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "actors/averaging/deadline.hpp"
-#include "actors/averaging/rate_book.hpp"
+#include "actors/averaging/rate_tracker.hpp"
 #include "actors/averaging/round.hpp"
 
 namespace shoal::actors {
@@ -19,7 +19,7 @@ public:
   void learn(const round_result& result, duration now);
 
 private:
-  rate_book rates_;
+  rate_tracker rates_;
   adaptive_deadline gathering_; // the gathering of groups that this peer leads
   // Groups missed lately. With each one, the peer looks longer for a group.
   int missed_groups_ = 0;

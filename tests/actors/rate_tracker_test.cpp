@@ -1,6 +1,6 @@
 // The rate tracker finds lines that carry less than their declared rate, and no others, however
 // long a swarm trains.
-#include "actors/averaging/rate_book.hpp"
+#include "actors/averaging/rate_tracker.hpp"
 
 #include <doctest/doctest.h>
 
@@ -28,7 +28,7 @@ std::vector<peer_id> peers(std::size_t count) {
   return out;
 }
 
-void measure(rate_book& book, const seconds& times, const seconds& lines, int rounds = 1) {
+void measure(rate_tracker& book, const seconds& times, const seconds& lines, int rounds = 1) {
   for (int i = 0; i < rounds; ++i)
     book.measured(peers(times.size()), durations(times), durations(lines));
 }
@@ -37,7 +37,7 @@ void measure(rate_book& book, const seconds& times, const seconds& lines, int ro
 
 TEST_CASE("rate tracker: a part that is later than its line explains lowers the factor of its "
           "reducer only") {
-  rate_book book;
+  rate_tracker book;
   measure(book, {4, 16, 4.4, 4.2}, {4, 4, 4, 4});
   CHECK(book.factors().size() == 1);
   // Three of the four parts were complete by then.
@@ -49,7 +49,7 @@ TEST_CASE("rate tracker: a part that is later than its line explains lowers the 
 }
 
 TEST_CASE("rate tracker: chance, short times and a lone part lower no factor") {
-  rate_book book;
+  rate_tracker book;
   measure(book, {4, 4.9, 4, 4}, {3, 3, 3, 3});          // within tolerance
   measure(book, {0.01, 0.1, 0.01, 0.01}, {0, 0, 0, 0}); // within `least`
   measure(book, {9, 0, 0, 0}, {1, 0, 0, 0});
@@ -61,7 +61,7 @@ TEST_CASE("rate tracker: reducers of a far region are late together, and their f
   seconds times(14, 6), lines(14, 27);
   times.insert(times.end(), 16, 56);
   lines.insert(lines.end(), 16, 49);
-  rate_book few, many;
+  rate_tracker few, many;
   measure(few, times, lines, 50);
   CHECK(few.factors().empty());
   std::reverse(times.begin(), times.end()); // more near reducers than far ones
@@ -73,7 +73,7 @@ TEST_CASE("rate tracker: reducers of a far region are late together, and their f
 }
 
 TEST_CASE("rate tracker: a reducer with a large part is late with it, and keeps its factor") {
-  rate_book book;
+  rate_tracker book;
   measure(book, {60, 14, 15, 13, 14, 15}, {56, 14, 14, 14, 14, 14}, 20);
   CHECK(book.factors().empty());
   measure(book, {160, 14, 15, 13, 14, 15}, {56, 14, 14, 14, 14, 14});
@@ -81,27 +81,28 @@ TEST_CASE("rate tracker: a reducer with a large part is late with it, and keeps 
 }
 
 TEST_CASE("rate tracker: the factor of a peer without a part or in no round recovers") {
-  rate_book book;
+  rate_tracker book;
   for (int i = 0; i < 50; ++i) measure(book, {4, 400, 4, 4}, {4, 4, 4, 4});
-  CHECK(book.factor(2) == doctest::Approx(rate_book::lowest));
+  CHECK(book.factor(2) == doctest::Approx(rate_tracker::lowest));
   measure(book, {4, 0, 4, 4}, {4, 0, 4, 4}, 100);
-  CHECK(book.factor(2) == doctest::Approx(rate_book::lowest * std::pow(rate_book::recovery, 100)));
+  CHECK(book.factor(2) ==
+        doctest::Approx(rate_tracker::lowest * std::pow(rate_tracker::recovery, 100)));
   measure(book, {4}, {4}, 100);
   CHECK(book.factors().empty());
 }
 
 TEST_CASE("rate tracker: a round that timed out lowers the factors of missing parts") {
-  rate_book book;
+  rate_tracker book;
   book.timed_out(peers(5), durations({20, 0, 22, 21, 0}), durations({20, 20, 20, 20, 0}),
                  from_seconds(180));
   // The fifth reducer had no part.
   CHECK(book.factors().size() == 1);
   CHECK(book.factor(2) == doctest::Approx(std::sqrt(22.0 / 180)));
   // This member's own line was the reason.
-  rate_book ours;
+  rate_tracker ours;
   ours.timed_out(peers(5), durations({20, 0, 0, 0, 0}), durations({20, 20, 20, 20, 20}),
                  from_seconds(180));
   CHECK(ours.factors().empty());
   book.unmeasured();
-  CHECK(book.factor(2) == doctest::Approx(rate_book::recovery * std::sqrt(22.0 / 180)));
+  CHECK(book.factor(2) == doctest::Approx(rate_tracker::recovery * std::sqrt(22.0 / 180)));
 }

@@ -29,7 +29,7 @@
 
 namespace shoal::actors {
 
-class rate_book {
+class rate_tracker {
 public:
   static constexpr double tolerance = 1.25, recovery = 1.04, lowest = 1.0 / 256;
   static constexpr duration least = std::chrono::milliseconds(100);
