@@ -45,7 +45,7 @@ struct dht_config {
   duration republish = std::chrono::minutes(10);
   duration bootstrap_timeout = std::chrono::seconds(10);
   record_limits limits;
-  std::shared_ptr<signature_memo> memo; ///< shared by the nodes of one process; may be null
+  std::shared_ptr<signature_cache> signatures; ///< shared by the nodes of one process; may be null
   std::function<void(const lookup_report&)> on_lookup; ///< may be empty
   std::shared_ptr<actors::conduct> conduct = honest_conduct();
 };

@@ -14,7 +14,7 @@ dht_node::state::state(dht_config config, const identity& signer, rng random, du
       entry(std::move(options.bootstraps), std::move(options.bootstraps_now),
             options.bootstrap_timeout, now),
       requests(options.slow_after, options.request_timeout), store(options.limits),
-      cache(options.limits), own(signer, options.limits.max_lifetime, options.memo),
+      cache(options.limits), own(signer, options.limits.max_lifetime, options.signatures),
       sets(self.id, {options.replicas, options.replicas_fresh, options.refresh}),
       rank(self.id, options.replicas), polls(self.id), serves(options.serves),
       next_refresh(now + options.refresh) {}
@@ -236,8 +236,8 @@ void dht_node::on_put(const record_put& what) {
 void dht_node::keep(record_store& in, const std::string& key, const records_of_key& records) {
   const auto utc = this->utc();
   for (const auto& what : records) {
-    const auto kept =
-        in.put(key, what, utc, [&] { return is_genuine(key, *what, state_->options.memo.get()); });
+    const auto kept = in.put(
+        key, what, utc, [&] { return is_genuine(key, *what, state_->options.signatures.get()); });
     if (!kept) misbehaviour(0, "record: " + kept.error());
   }
   in.touch(key, now());

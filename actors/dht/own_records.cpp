@@ -15,7 +15,7 @@ void own_records::publish(const std::string& key, record entry, bool withdrawn,
   // A replica keeps a record for `max_lifetime_` at most, so an older version is gone by then.
   if (before != records.end())
     longest = std::max(longest, std::min(before->second.longest, utc_ns + max_lifetime_.count()));
-  auto made = signer_.sign(key, std::move(entry), last_version_, withdrawn, memo_.get());
+  auto made = signer_.sign(key, std::move(entry), last_version_, withdrawn, signatures_.get());
   records.insert_or_assign(subkey, own_record{std::move(made), true, {}, {}, longest});
 }
 

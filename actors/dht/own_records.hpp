@@ -24,9 +24,10 @@ namespace shoal::actors {
 
 class own_records {
 public:
-  /// `memo` may be null.
-  own_records(identity signer, duration max_lifetime, std::shared_ptr<signature_memo> memo)
-      : signer_(std::move(signer)), max_lifetime_(max_lifetime), memo_(std::move(memo)) {}
+  /// `signatures` may be null.
+  own_records(identity signer, duration max_lifetime, std::shared_ptr<signature_cache> signatures)
+      : signer_(std::move(signer)), max_lifetime_(max_lifetime),
+        signatures_(std::move(signatures)) {}
 
   /// Signs a record, which replaces the one under its sub-key.
   void publish(const std::string& key, record entry, bool withdrawn, std::int64_t utc_ns);
@@ -77,7 +78,7 @@ private:
 
   identity signer_;
   duration max_lifetime_;
-  std::shared_ptr<signature_memo> memo_;
+  std::shared_ptr<signature_cache> signatures_;
   std::uint64_t last_version_ = 0;
   std::map<std::string, dictionary> records_;
 };

@@ -99,7 +99,7 @@ node_id identity::id() const {
 }
 
 signed_record identity::sign(std::string_view key, record entry, std::uint64_t version,
-                             bool withdrawn, signature_memo* memo) const {
+                             bool withdrawn, signature_cache* signatures) const {
   signed_record out;
   out.entry = std::move(entry);
   out.version = version;
@@ -107,17 +107,17 @@ signed_record identity::sign(std::string_view key, record entry, std::uint64_t v
   out.owner = public_;
   const auto text = what_is_signed(key, out);
   signature_bytes signature;
-  if (memo != nullptr && memo->how() == signature_memo::signing::stand_in)
+  if (signatures != nullptr && signatures->how() == signature_cache::signing::stand_in)
     signature = stand_in_for(text);
   else
     crypto_sign_detached(signature.data(), nullptr, text.bytes.data(), text.bytes.size(),
                          secret_.data());
   set_signature(out, signature);
-  if (memo != nullptr) memo->add(key, out);
+  if (signatures != nullptr) signatures->add(key, out);
   return out;
 }
 
-bool signature_memo::knows(std::string_view key, const signed_record& what) const {
+bool signature_cache::knows(std::string_view key, const signed_record& what) const {
   std::lock_guard guard(mutex_);
   for (const auto* one : {&young_, &old_})
     if (const auto found = one->find(what.signature_r.a); found != one->end()) {
@@ -129,7 +129,7 @@ bool signature_memo::knows(std::string_view key, const signed_record& what) cons
   return false;
 }
 
-void signature_memo::add(std::string_view key, const signed_record& what) {
+void signature_cache::add(std::string_view key, const signed_record& what) {
   known one{std::string(key), what, 0, {}};
   if (auto address = std::exchange(one.what.entry.address, nullptr)) {
     one.number = address.id();
@@ -142,12 +142,12 @@ void signature_memo::add(std::string_view key, const signed_record& what) {
   young_.clear();
 }
 
-bool is_genuine(std::string_view key, const signed_record& what, signature_memo* memo) {
+bool is_genuine(std::string_view key, const signed_record& what, signature_cache* signatures) {
   if (what.entry.value.is_size_only()) return false;
-  if (memo != nullptr && memo->knows(key, what)) return true;
+  if (signatures != nullptr && signatures->knows(key, what)) return true;
   const auto text = what_is_signed(key, what);
   const auto signature = signature_of(what);
-  if (memo != nullptr && memo->how() == signature_memo::signing::stand_in) {
+  if (signatures != nullptr && signatures->how() == signature_cache::signing::stand_in) {
     if (signature != stand_in_for(text)) return false;
   } else {
     const auto owner = bytes_of(what.owner);
@@ -155,7 +155,7 @@ bool is_genuine(std::string_view key, const signed_record& what, signature_memo*
                                     owner.data()) != 0)
       return false;
   }
-  if (memo != nullptr) memo->add(key, what);
+  if (signatures != nullptr) signatures->add(key, what);
   return true;
 }
 

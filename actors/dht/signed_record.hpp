@@ -20,7 +20,7 @@ namespace shoal::actors {
 /// A cache of records that were found genuine in this process. Checking a signature takes 0.1 ms,
 /// and in a simulation a thousand nodes check the same record. The cache changes how long a
 /// simulation takes, never its result. Thread safety: threads may share an object.
-class signature_memo {
+class signature_cache {
 public:
   /// With `stand_in`, signing writes a keyed hash of the same length instead of a signature. A
   /// signature takes 40 us, and a simulation makes millions. Every node of the process can check
@@ -29,7 +29,7 @@ public:
 
   /// Remembers at least the last `least` records and at most twice as many. A few records for each
   /// node are enough, because all replicas check a record within moments.
-  explicit signature_memo(std::size_t least = 1 << 14, signing how = signing::real)
+  explicit signature_cache(std::size_t least = 1 << 14, signing how = signing::real)
       : least_(least), how_(how) {}
   bool knows(std::string_view key, const signed_record& what) const;
   void add(std::string_view key, const signed_record& what);
@@ -58,17 +58,17 @@ public:
   const key256& public_key() const noexcept { return public_; }
   /// The id of the node with this key: BLAKE2b of the public key.
   node_id id() const;
-  /// Signs a record. If `memo` is not null, the result enters it.
+  /// Signs a record. If `signatures` is not null, the result enters it.
   signed_record sign(std::string_view key, record entry, std::uint64_t version, bool withdrawn,
-                     signature_memo* memo = nullptr) const;
+                     signature_cache* signatures = nullptr) const;
 
 private:
   key256 public_;
   std::array<unsigned char, 64> secret_{};
 };
 
-/// True if the owner in `what` signed it for `key`. `memo` may be null.
-bool is_genuine(std::string_view key, const signed_record& what, signature_memo* memo);
+/// True if the owner in `what` signed it for `key`. `signatures` may be null.
+bool is_genuine(std::string_view key, const signed_record& what, signature_cache* signatures);
 
 /// Orders two records of one owner. The later version is newer, whatever its expiration: a clock
 /// that was ahead must not have the last word. Equal versions compare by expiration, then a

@@ -172,7 +172,7 @@ void runner::state::schedule_hosts() {
 caf::actor runner::state::start_node(actors::host& on, std::shared_ptr<actors::conduct> conduct) {
   constexpr std::size_t most_bootstraps = 4;
   actors::dht_config config;
-  config.memo = signatures;
+  config.signatures = signatures;
   config.conduct = std::move(conduct);
   // A node that stores once a minute need not look its replicas up every time.
   config.replicas_fresh = std::max(config.replicas_fresh, 2 * what.training.max_refresh);

@@ -86,7 +86,7 @@ struct runner::state {
   std::map<netem::machine_index, std::size_t> peer_of; // index into hosts
   std::map<netem::machine_index, caf::actor> peers;    // of those that run
   std::map<netem::machine_index, caf::actor> nodes; // of the DHT, on those and on the shard's host
-  std::shared_ptr<actors::signature_memo> signatures;
+  std::shared_ptr<actors::signature_cache> signatures;
   std::map<actors::peer_id, std::uint64_t> open_rounds; // contributed and not ended
   std::set<actors::peer_id> dead;                       // wall clock only
   std::set<std::string> unreached; // addresses that could not be dialled since they last could

@@ -252,9 +252,9 @@ result<run_outcome> runner::run() {
     if (!made) return failure{made.error()};
     s.checkpoint_folder = std::move(*made);
   }
-  s.signatures = std::make_shared<actors::signature_memo>(
-      16 * (s.hosts.size() + 1), s.simulated() ? actors::signature_memo::signing::stand_in
-                                               : actors::signature_memo::signing::real);
+  s.signatures = std::make_shared<actors::signature_cache>(
+      16 * (s.hosts.size() + 1), s.simulated() ? actors::signature_cache::signing::stand_in
+                                               : actors::signature_cache::signing::real);
   s.goal.begin(s.what.training.epochs, s.options.end_at_epoch, s.options.node.has_value());
 
   const auto* files = directory ? &*directory : nullptr;

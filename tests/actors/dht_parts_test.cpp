@@ -261,15 +261,15 @@ TEST_CASE("a signature covers each field, the key and the owner") {
   CHECK(mine.id() != other.id());
   auto good = signed_by(mine, "k", "s", 'a', 100, 7);
   good = mine.sign("k", {"s", p.somebody, good.entry.value, 100}, 7, false);
-  signature_memo memo;
+  signature_cache signatures;
   CHECK(is_genuine("k", good, nullptr));
-  CHECK(is_genuine("k", good, &memo));
-  CHECK(is_genuine("k", good, &memo));
-  CHECK_FALSE(is_genuine("l", good, &memo));
+  CHECK(is_genuine("k", good, &signatures));
+  CHECK(is_genuine("k", good, &signatures));
+  CHECK_FALSE(is_genuine("l", good, &signatures));
   auto bad = [&](auto change) {
     auto copy = good;
     change(copy);
-    CHECK_FALSE(is_genuine("k", copy, &memo));
+    CHECK_FALSE(is_genuine("k", copy, &signatures));
   };
   bad([](signed_record& r) { r.entry.subkey = "t"; });
   bad([](signed_record& r) { r.entry.address = nullptr; });
@@ -287,7 +287,7 @@ TEST_CASE("a signature covers each field, the key and the owner") {
 TEST_CASE("a stand-in for a signature covers the same fields, and is valid for its owner only") {
   people p;
   identity mine(stream(1, "mine"));
-  signature_memo stands_in(1, signature_memo::signing::stand_in), real;
+  signature_cache stands_in(1, signature_cache::signing::stand_in), real;
   const record entry{"s", p.somebody, payload{std::vector<std::byte>(1)}, 100};
   const auto good = mine.sign("k", entry, 7, false, &stands_in);
   CHECK(is_genuine("k", good, &stands_in));

@@ -66,7 +66,7 @@ void dht_records(bytes input) {
   limits.max_key_bytes = 16;
   limits.max_value_bytes = 32;
   record_store store(limits);
-  signature_memo memo(4);
+  signature_cache signatures(4);
   std::int64_t utc = start_utc;
   int checked = 0;
   std::string key;
@@ -88,7 +88,7 @@ void dht_records(bytes input) {
       const bool checks = is_signed(what) && checked++ < most_checked;
       if (checks) {
         put = owners()[what / 4 % 3].sign(key, entry, from.byte(), (what & 64) != 0);
-        must(is_genuine(key, put, &memo) && is_genuine(key, put, &memo),
+        must(is_genuine(key, put, &signatures) && is_genuine(key, put, &signatures),
              "what its owner signed is genuine");
         auto other = put;
         switch (from.byte() % 8) {
@@ -118,8 +118,8 @@ void dht_records(bytes input) {
           break;
         }
         const auto how = from.byte();
-        if (how % 3 == 0) must(!is_genuine(key + "x", put, &memo), "nor for another key");
-        must(!is_genuine(key, other, how % 3 == 1 ? nullptr : &memo), "and nothing else is");
+        if (how % 3 == 0) must(!is_genuine(key + "x", put, &signatures), "nor for another key");
+        must(!is_genuine(key, other, how % 3 == 1 ? nullptr : &signatures), "and nothing else is");
       } else {
         // As it would be after the check.
         put.entry = entry;

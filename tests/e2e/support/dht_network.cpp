@@ -121,7 +121,7 @@ struct network {
     for (auto a : regions)
       for (auto b : regions) net.set_path(a, b, path);
     actors::dht_config options;
-    options.memo = std::make_shared<actors::signature_memo>();
+    options.signatures = std::make_shared<actors::signature_cache>();
     options.republish = 5min;
     options.on_lookup = [this](const actors::lookup_report& r) {
       if (watch_lookups && r.for_key) lookups.push_back(r);
