@@ -29,7 +29,7 @@ training_peer::parts::parts(training_peer& of, std::shared_ptr<state_pool> with,
       rounds(of.options_.averaging),
       catch_up({of.options_.fetch, of.options_.max_refresh, of.options_.averaging.matchmaking_time,
                 of.traits_.one_branch, of.traits_.repeats_steps, 4 * pool->work().step_values(),
-                of.traits_.method_state_bytes, pool->work().size_only()}),
+                of.traits_.method_state_bytes, pool->work().is_size_only()}),
       cache({.uploads = of.options_.max_uploads, .lease = 2 * of.options_.fetch.donor_timeout}) {}
 
 training_peer::training_peer(caf::actor_config& config, host& on, peer_config options,
