@@ -338,7 +338,7 @@ TEST_CASE("a repeated offer is ignored, and a donor that changes its offer is dr
   CHECK(l.got_it());
 }
 
-TEST_CASE("hollow samples are refused where the workload has bytes") {
+TEST_CASE("size-only samples are refused where the workload has bytes") {
   class bytes_work final : public workload {
   public:
     std::uint64_t value_count() const override { return 4; }

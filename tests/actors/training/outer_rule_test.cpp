@@ -132,7 +132,7 @@ TEST_CASE("delta rule: an averaged optimizer state is taken without a difference
   CHECK(floats(next.own.optimizer) == std::vector<float>{29});
 }
 
-TEST_CASE("delta rule: hollow states stay hollow") {
+TEST_CASE("delta rule: size-only states stay size-only") {
   const delta_rule rule(true);
   model_state size_only;
   size_only.parameters = payload::size_only(40);
