@@ -25,7 +25,7 @@ using scenarios::study_cell;
 constexpr double levels[] = {1e-3, 1e-6, 1e-9};
 
 std::string name_of(const study_cell& cell) {
-  return std::string(actors::to_string(cell.what.strategy));
+  return cell.what.strategy->name;
 }
 
 /// Of the restarts that are long enough; those that ended stay at their last value.
@@ -143,8 +143,8 @@ std::string expectations_text(const std::vector<scenarios::judged_expectation>& 
   auto out = fmt::format("{:<17} {:>8}  {:>6}  {:>8}  {:>16}\n", "expected of", "failure", "below",
                          "rounds", "expected");
   for (const auto& e : expectations)
-    out += fmt::format("{:<17} {:>8}  {:>6.0e}  {:>8}  {:>16}  {}\n",
-                       scenarios::name_of(e.wanted.strategy), e.wanted.failure, e.wanted.below,
+    out += fmt::format("{:<17} {:>8}  {:>6.0e}  {:>8}  {:>16}  {}\n", e.wanted.strategy,
+                       e.wanted.failure, e.wanted.below,
                        e.measured ? fmt::format("{:.2f}", *e.measured) : "-",
                        fmt::format("{:.2f} +- {:.2f}", e.rounds, e.within),
                        e.met()      ? "met"
@@ -161,7 +161,11 @@ std::string curves_svg(const averaging_study& what, const std::vector<study_cell
       panels.push_back({fmt::format("{} peers on {}, failure {}", what.peers,
                                     kernels::to_string(what.grid), cell.what.failure),
                         {}});
-    const auto colour = static_cast<std::size_t>(cell.what.strategy);
+    const auto& all = actors::averaging_strategies().all();
+    const auto colour = static_cast<std::size_t>(
+        std::find_if(all.begin(), all.end(),
+                     [&](const auto& each) { return &each == cell.what.strategy; }) -
+        all.begin());
     panels.back().curves.push_back(
         {name_of(cell), mean_curve(cell.figures, &averaging_curve::distortion), false, colour});
     if (!cell.figures.theory.empty())
@@ -196,9 +200,8 @@ json as_json(const study_cell& cell) {
     at["bytes_per_peer"] = bytes ? json(*bytes) : json();
   }
   out["distortion"] = mean_curve(f, &averaging_curve::distortion);
-  if (what.strategy == actors::averaging_strategy::all_reduce)
-    out["expected_rounds"] =
-        kernels::all_reduce_rounds(static_cast<double>(what.peers), what.failure, what.rounds);
+  if (what.strategy->rounds)
+    out["expected_rounds"] = what.strategy->rounds(what.swarm(), what.rounds).mean;
   out["theory"] = f.theory.empty() ? json() : json(f.theory);
   out["squared_distance_from_mean"] = mean_curve(f, &averaging_curve::from_mean).back();
   out["peer_rounds"] = {{"ok", f.ok}, {"partial", f.partial}, {"failed", f.failed}};
@@ -211,7 +214,7 @@ json as_json(const study_cell& cell) {
 }
 
 json as_json(const scenarios::judged_expectation& e) {
-  return {{"strategy", scenarios::name_of(e.wanted.strategy)},
+  return {{"strategy", e.wanted.strategy},
           {"failure", e.wanted.failure},
           {"below", e.wanted.below},
           {"expected", e.rounds},

@@ -29,7 +29,6 @@ using scenarios::averaging_study;
 using scenarios::group_assignment;
 
 struct bench_arguments {
-  std::vector<std::string> strategies{"moshpit"};
   std::string grid, assignment, svg;
   unsigned delay_ms = 50;
   double rate_mbit = 100;
@@ -38,16 +37,12 @@ struct bench_arguments {
   bool json = false;
 };
 
-bool read_strategies(bench_arguments& a) {
-  a.study.strategies.clear();
+bool check_strategies(const bench_arguments& a) {
   std::vector<std::string> known;
-  for (const auto& [strategy, name] : names_of(scenarios::study_strategy{}))
-    known.emplace_back(name);
-  for (const auto& word : a.strategies) {
-    const auto found = std::find(known.begin(), known.end(), word);
-    if (found == known.end()) return unknown_word("--strategy", "strategy", word, known), false;
-    a.study.strategies.push_back(static_cast<scenarios::study_strategy>(found - known.begin()));
-  }
+  for (const auto& each : actors::averaging_strategies().all()) known.push_back(each.name);
+  for (const auto& name : a.study.strategies)
+    if (std::find(known.begin(), known.end(), name) == known.end())
+      return unknown_word("--strategy", "strategy", name, known), false;
   return true;
 }
 
@@ -55,7 +50,7 @@ bool read_strategies(bench_arguments& a) {
 bool complete(bench_arguments& a) {
   constexpr std::uint64_t usual_peers = 1024;
   auto& study = a.study;
-  if (!read_strategies(a)) return false;
+  if (!check_strategies(a)) return false;
   if (a.grid.empty()) {
     if (study.peers == 0) study.peers = usual_peers;
     study.grid = kernels::square_grid(study.peers);
@@ -127,9 +122,8 @@ void add_bench(CLI::App& app, action& chosen) {
       "averaging", "how fast strategies of averaging bring a swarm to its mean");
   auto a = std::make_shared<bench_arguments>();
   command
-      ->add_option(
-          "--strategy", a->strategies,
-          fmt::format("one or several: {}", fmt::join(actors::averaging_strategy_names, ", ")))
+      ->add_option("--strategy", a->study.strategies,
+                   fmt::format("one or several: {}", actors::averaging_strategies().names()))
       ->delimiter(',')
       ->take_all()
       ->capture_default_str();

@@ -56,8 +56,7 @@ bool complain(const study_figures& figures) {
     fmt::print(
         stderr,
         "error: expect: {} at failure {} took {:.2f} rounds to {:g}, wanted {:.2f} +- {:.2f}\n",
-        scenarios::name_of(e.wanted.strategy), e.wanted.failure, *e.measured, e.wanted.below,
-        e.rounds, e.within);
+        e.wanted.strategy, e.wanted.failure, *e.measured, e.wanted.below, e.rounds, e.within);
     wrong = true;
   }
   for (const auto& cell : figures.cells) {
@@ -66,7 +65,7 @@ bool complain(const study_figures& figures) {
     fmt::print(stderr,
                "error: a defect of Shoal: {} at failure {}: {} messages misbehaved, {} bypassed "
                "the network\n",
-               actors::to_string(cell.what.strategy), cell.what.failure, f.misbehaved, f.bypassed);
+               cell.what.strategy->name, cell.what.failure, f.misbehaved, f.bypassed);
     wrong = true;
   }
   return wrong;

@@ -1,5 +1,6 @@
 #include "scenarios/bench/averaging.hpp"
 
+#include "actors/averaging/averager.hpp"
 #include "actors/dht/dht_node.hpp"
 #include "actors/dht/messages.hpp"
 #include "actors/observe.hpp"
@@ -20,7 +21,6 @@ namespace shoal::scenarios {
 namespace {
 
 using namespace std::chrono_literals;
-using actors::averaging_strategy;
 
 constexpr std::size_t most_at_once =
     256; // peers whose groups run side by side, where groups are given: they fit the caches
@@ -28,10 +28,6 @@ constexpr auto joining_gap = 10ms; // between two nodes that join the DHT
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
-bool by_groups(averaging_strategy s) {
-  return s != averaging_strategy::gossip && s != averaging_strategy::push_sum;
 }
 
 /// Answers nobody: only the actor that asks a DHT node needs an address to be answered at.
@@ -57,7 +53,8 @@ struct round_without_end {
 
 class bench {
 public:
-  explicit bench(const averaging_bench& what) : what_(what) {
+  explicit bench(const averaging_bench& what)
+      : what_(what), strategy_(*what.strategy), swarm_(what.swarm()) {
     world_options options;
     options.seed = what.seed;
     options.compute_threads = 1;
@@ -100,7 +97,7 @@ private:
     netem::path_quality path;
     path.delay = what_.delay;
     net.set_path(region_, region_, path);
-    const bool dht = by_groups(what_.strategy) && what_.assignment == group_assignment::dht;
+    const bool dht = strategy_.by_groups() && what_.assignment == group_assignment::dht;
     auto everyone = std::make_shared<std::vector<caf::actor>>();
     everyone->reserve(what_.peers);
     everyone_ = everyone;
@@ -125,7 +122,9 @@ private:
         tell(i, nodes_.back(), actors::lookup{"ready", asks, 0});
         in_->clock().run(in_->clock().now() + joining_gap);
       }
-      everyone->push_back(in_->spawn<actors::averager>(host, config_for(i)));
+      everyone->push_back(in_->spawn_by(host, [&](caf::actor_system& system) {
+        return strategy_.spawn(system, host, config_for(i));
+      }));
       if (i % 1024 == 0 && !proceed(fmt::format("{} of {} peers", i, what_.peers))) return false;
     }
     for (auto until = in_->clock().now() + 10min;
@@ -137,7 +136,6 @@ private:
 
   actors::averager_config config_for(std::size_t i) {
     actors::averager_config out;
-    out.strategy = what_.strategy;
     out.index = static_cast<std::uint32_t>(i);
     out.everyone = everyone_;
     if (!nodes_.empty()) out.dht = nodes_.back();
@@ -148,14 +146,10 @@ private:
     out.round.sender_timeout = 5s + exchange;
     out.round.round_timeout = 60s + 2 * exchange;
     out.round.poll_interval = 250ms;
-    const bool all = what_.strategy == averaging_strategy::all_reduce ||
-                     what_.strategy == averaging_strategy::parameter_server;
-    out.round.group_size = static_cast<std::uint32_t>(
-        all                                             ? what_.peers
-        : what_.strategy == averaging_strategy::moshpit ? most_in_line()
-                                                        : 2 * what_.group_size);
-    if (what_.strategy == averaging_strategy::all_reduce)
-      out.round.min_group_size = static_cast<std::uint32_t>(what_.peers);
+    if (strategy_.by_groups())
+      out.round.group_size = static_cast<std::uint32_t>(strategy_.largest_group(swarm_));
+    if (strategy_.needs_everybody) out.round.min_group_size = out.round.group_size;
+    out.reduces = reduces(i);
     out.on_made = [this](std::uint32_t index, const actors::averager& made) {
       if (averagers_.size() <= index) averagers_.resize(index + 1);
       averagers_[index] = &made;
@@ -169,11 +163,7 @@ private:
     };
     return out;
   }
-  /// Peers that may share a line of the grid: some cells hold more than one if there are more peers
-  /// than cells.
-  std::size_t most_in_line() const {
-    return what_.grid.side * ((what_.peers + what_.grid.cells() - 1) / what_.grid.cells());
-  }
+  bool reduces(std::size_t peer) const { return !strategy_.server || *strategy_.server == peer; }
 
   template <class Message>
   void tell(std::size_t peer, const caf::actor& whom, Message message) {
@@ -193,8 +183,7 @@ private:
 
   void restart(unsigned number) {
     averaging_curve curve;
-    auto values = stream(what_.seed, "values", number),
-         places = stream(what_.seed, "places", number);
+    auto values = stream(what_.seed, "values", number);
     for (std::size_t i = 0; i < what_.peers; ++i) {
       std::vector<float> mine(what_.vector);
       values.for_each_normal(mine.size(),
@@ -202,10 +191,8 @@ private:
       tell(i, (*everyone_)[i], actors::hold_values{payload{std::move(mine)}});
     }
     in_->clock().settle();
-    if (what_.strategy == averaging_strategy::moshpit)
-      cells_ = kernels::place(what_.grid, what_.peers, places);
+    if (strategy_.by_groups()) plan_ = strategy_.plan(swarm_, number);
     away_ = stream(what_.seed, "away", number);
-    partition_ = stream(what_.seed, "partition", number);
     const auto mean = measure(curve, {});
     double seconds = 0;
     const auto bytes_before = bytes_sent();
@@ -233,13 +220,14 @@ private:
     std::vector<bool> here(what_.peers, true);
     if (what_.failure > 0)
       for (std::size_t i = 0; i < what_.peers; ++i) here[i] = away_.uniform() >= what_.failure;
-    const auto meeting = meetings(t);
     std::vector<actors::averaging_round> begins(what_.peers);
     for (std::size_t i = 0; i < what_.peers; ++i) {
       begins[i].number = number;
       begins[i].available = here[i];
     }
-    if (by_groups(what_.strategy)) {
+    if (strategy_.by_groups()) {
+      const auto meeting = plan_(t);
+      SHOAL_CHECK(meeting.size() == what_.peers, "a plan has a group for each peer");
       std::vector<std::uint32_t> size(
           meeting.empty() ? 1 : *std::max_element(meeting.begin(), meeting.end()) + 1);
       for (auto group : meeting) ++size[group];
@@ -281,16 +269,6 @@ private:
     std::iota(order.begin(), order.end(), 0u);
     std::stable_sort(order.begin(), order.end(),
                      [&](auto a, auto b) { return meeting[a] < meeting[b]; });
-    const bool some_away =
-        std::any_of(begins.begin(), begins.end(), [](const auto& b) { return !b.available; });
-    const bool in_vain =
-        (what_.strategy == averaging_strategy::all_reduce && some_away) ||
-        (what_.strategy == averaging_strategy::parameter_server && !begins[0].available);
-    if (in_vain) {
-      for (auto& b : begins) b.available = false; // the others wait for who is missing
-      start(begins, 0, what_.peers, {});
-      return to_seconds(config_for(0).round.matchmaking_time);
-    }
     double longest = 0;
     std::size_t first = 0;
     for (std::size_t at = 0; at < order.size();) {
@@ -300,11 +278,28 @@ private:
         longest = std::max(longest, start(begins, first, at, order));
         first = at;
       }
+      if (in_vain(begins, order, at, end)) {
+        // The members wait for the missing ones until their patience is over.
+        for (auto i = at; i < end; ++i) begins[order[i]].available = false;
+        longest = std::max(longest, to_seconds(config_for(0).round.matchmaking_time));
+      }
       auto group = group_of(begins, order, at, end);
       for (auto i = at; i < end; ++i) begins[order[i]].group = group;
       at = end;
     }
     return std::max(longest, start(begins, first, order.size(), order));
+  }
+
+  /// Whether a group, the peers order[from, to), lacks a member without which it averages nothing.
+  bool in_vain(const std::vector<actors::averaging_round>& begins,
+               const std::vector<std::uint32_t>& order, std::size_t from, std::size_t to) const {
+    bool some_away = false, has_server = false;
+    for (auto at = from; at < to; ++at) {
+      const bool available = begins[order[at]].available;
+      some_away = some_away || !available;
+      has_server = has_server || (available && reduces(order[at]));
+    }
+    return (strategy_.needs_everybody && some_away) || (strategy_.server && !has_server);
   }
 
   std::shared_ptr<const actors::group_begun>
@@ -317,31 +312,18 @@ private:
     for (auto at = from; at < to; ++at) { // ascending ids: order is stable
       const auto i = order[at];
       if (!begins[i].available) continue;
-      const bool reduces = what_.strategy != averaging_strategy::parameter_server || i == 0;
       out->members.push_back({in_->host_at(hosts_[i]).id(),
                               (*everyone_)[i],
                               1,
-                              reduces ? static_cast<std::uint64_t>(what_.rate) : 0,
+                              reduces(i) ? static_cast<std::uint64_t>(what_.rate) : 0,
                               {},
                               2,
                               1,
                               {}});
-      rates.push_back(reduces ? 1 : 0);
+      rates.push_back(reduces(i) ? 1 : 0);
     }
     if (!rates.empty())
       out->boundaries = kernels::part_boundaries(what_.vector, kernels::balanced_shares(rates));
-    return out;
-  }
-
-  /// The number of the group of each peer in round t.
-  std::vector<std::uint32_t> meetings(unsigned t) {
-    std::vector<std::uint32_t> out(what_.peers, 0);
-    if (what_.strategy == averaging_strategy::random_groups)
-      return kernels::random_groups(what_.peers, what_.group_size, partition_);
-    if (what_.strategy == averaging_strategy::moshpit)
-      for (std::size_t i = 0; i < what_.peers; ++i)
-        out[i] = static_cast<std::uint32_t>(
-            kernels::line_of(what_.grid, cells_[i], kernels::axis_of(what_.grid, t)));
     return out;
   }
 
@@ -380,35 +362,22 @@ private:
   }
 
   void theory() {
-    const auto n = static_cast<double>(what_.peers);
+    if (!strategy_.theory) return;
     std::size_t longest = 0, rounds = 0;
     for (const auto& r : out_.restarts) {
       longest = std::max(longest, r.distortion.size());
       rounds += r.distortion.size() - 1;
     }
     for (std::size_t t = 0; t < longest; ++t) {
-      const auto times = static_cast<double>(t);
-      if (what_.strategy == averaging_strategy::random_groups && what_.failure == 0)
-        out_.theory.push_back(
-            std::pow(kernels::random_groups_factor(
-                         n, std::max(1.0, std::floor(n / static_cast<double>(what_.group_size)))),
-                     times));
-      else if (what_.strategy == averaging_strategy::moshpit && what_.failure == 0 &&
-               what_.peers == what_.grid.cells())
-        out_.theory.push_back(kernels::full_grid_distortion(what_.grid, t));
-      else if (what_.strategy == averaging_strategy::all_reduce)
-        out_.theory.push_back(std::pow(1 - std::pow(1 - what_.failure, n), times));
-      else if (what_.strategy == averaging_strategy::gossip) // for the exchanges that there were in
-                                                             // a round, on average
-        out_.theory.push_back(
-            std::pow(kernels::pair_factor(n),
-                     times * static_cast<double>(out_.ok) / static_cast<double>(rounds)));
-      else if (what_.strategy == averaging_strategy::parameter_server && what_.failure == 0)
-        out_.theory.push_back(t == 0 ? 1 : 0);
+      const auto done =
+          static_cast<double>(t) * static_cast<double>(out_.ok) / static_cast<double>(rounds);
+      if (const auto expected = strategy_.theory(swarm_, t, done)) out_.theory.push_back(*expected);
     }
   }
 
   const averaging_bench& what_;
+  const actors::averaging_strategy& strategy_;
+  const actors::averaging_swarm swarm_;
   averaging_figures out_;
   std::unique_ptr<world> in_;
   netem::region_index region_ = 0;
@@ -417,8 +386,8 @@ private:
   std::shared_ptr<const std::vector<caf::actor>> everyone_;
   std::vector<const actors::averager*> averagers_;
   std::vector<payload> values_;
-  std::vector<std::uint64_t> cells_;
-  rng away_{0}, partition_{0};
+  actors::meeting_plan plan_;
+  rng away_{0};
   std::size_t done_ = 0, awaited_ = 0;
   duration last_done_{};
 };
@@ -449,7 +418,7 @@ result<averaging_figures> run_averaging_bench(const averaging_bench& what) {
   if (!(what.failure >= 0 && what.failure < 1))
     return failure{"the probability of failure is at least 0 and less than 1"};
   if (what.restarts < 1 || what.rounds < 1) return failure{"at least one round and one restart"};
-  if (what.strategy == averaging_strategy::random_groups && what.group_size < 2)
+  if (what.strategy->uses_group_size && what.group_size < 2)
     return failure{"a group has at least two peers"};
   try {
     return bench(what).run();

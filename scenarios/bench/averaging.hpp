@@ -5,7 +5,7 @@
 // keeps its values then. World: virtual time. Determinism: one seed, one history.
 #pragma once
 
-#include "actors/averaging/averager.hpp"
+#include "actors/averaging/averaging_strategy.hpp"
 #include "kernels/base/result.hpp"
 #include "kernels/mixing.hpp"
 #include "scenarios/schema/averaging_study.hpp"
@@ -19,10 +19,10 @@
 namespace shoal::scenarios {
 
 struct averaging_bench {
-  actors::averaging_strategy strategy = actors::averaging_strategy::moshpit;
+  const actors::averaging_strategy* strategy = &actors::averaging_strategies().all().front();
   std::size_t peers = 1024;
   kernels::grid grid;
-  std::size_t group_size = 32; ///< of random groups
+  std::size_t group_size = 32; ///< of strategies that have it as an option
   double failure = 0;          ///< [0, 1)
   unsigned rounds = 50;        ///< at most
   std::size_t vector = 32;     ///< values of each peer, standard normal at first
@@ -35,6 +35,9 @@ struct averaging_bench {
   unsigned at_least = 0;                          ///< rounds to do even if that is reached
   /// Called after each round, and while a large swarm is built; false: stop.
   std::function<bool(const std::string& doing)> progress;
+
+  /// The swarm as the strategy sees it.
+  actors::averaging_swarm swarm() const { return {peers, grid, group_size, failure, seed}; }
 };
 
 /// One restart. Index 0 is the beginning.

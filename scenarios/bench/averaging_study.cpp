@@ -1,35 +1,18 @@
 #include "scenarios/bench/averaging_study.hpp"
 
-#include "scenarios/schema/describe_study.hpp"
+#include "kernels/base/check.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 namespace shoal::scenarios {
 
 namespace {
 
-/// A scenario names strategies without knowing actors: the two lists are one.
-constexpr bool same_names() {
-  const auto names = names_of(study_strategy{});
-  if (names.size() != actors::averaging_strategy_names.size()) return false;
-  for (std::size_t i = 0; i < names.size(); ++i)
-    if (static_cast<std::size_t>(names[i].first) != i ||
-        names[i].second != actors::averaging_strategy_names[i])
-      return false;
-  return true;
-}
-static_assert(same_names());
-
-actors::averaging_strategy strategy_of(study_strategy s) {
-  return static_cast<actors::averaging_strategy>(s);
-}
-
-averaging_bench bench_of(const averaging_study& from, std::uint64_t seed, study_strategy strategy,
-                         double failure) {
+averaging_bench bench_of(const averaging_study& from, std::uint64_t seed,
+                         const actors::averaging_strategy& strategy, double failure) {
   averaging_bench out;
-  out.strategy = strategy_of(strategy);
+  out.strategy = &strategy;
   out.peers = from.peers;
   out.grid = from.grid;
   out.group_size = from.group;
@@ -50,15 +33,20 @@ judged_expectation judge(const averaging_study& study, const study_expectation& 
                          const std::vector<study_cell>& cells) {
   constexpr double usual = 0.5, standard_errors = 3, rounding = 1e-9;
   judged_expectation out{wanted, 0, wanted.within.value_or(usual), {}};
-  const auto peers = static_cast<double>(study.peers), limit = static_cast<double>(study.rounds);
-  out.rounds = wanted.rounds.value_or(kernels::all_reduce_rounds(peers, wanted.failure, limit));
-  if (!wanted.rounds && !wanted.within)
-    out.within = rounding + standard_errors *
-                                kernels::all_reduce_deviation(peers, wanted.failure, limit) /
-                                std::sqrt(static_cast<double>(study.restarts));
+  const auto* strategy = actors::averaging_strategies().find(wanted.strategy);
+  SHOAL_CHECK(strategy != nullptr, "the study was checked");
+  if (wanted.rounds) {
+    out.rounds = *wanted.rounds;
+  } else {
+    const auto swarm = bench_of(study, 0, *strategy, wanted.failure).swarm();
+    const auto closed = strategy->rounds(swarm, static_cast<double>(study.rounds));
+    out.rounds = closed.mean;
+    if (!wanted.within)
+      out.within = rounding + standard_errors * closed.deviation /
+                                  std::sqrt(static_cast<double>(study.restarts));
+  }
   const auto found = std::find_if(cells.begin(), cells.end(), [&](const study_cell& cell) {
-    return cell.what.strategy == strategy_of(wanted.strategy) &&
-           cell.what.failure == wanted.failure;
+    return cell.what.strategy == strategy && cell.what.failure == wanted.failure;
   });
   if (found != cells.end() && !found->figures.stopped)
     out.measured = found->figures.mean_rounds_to(wanted.below, static_cast<unsigned>(study.rounds));
@@ -71,9 +59,11 @@ result<study_figures> run_averaging_study(const averaging_study& what, std::uint
                                           const study_hooks& hooks) {
   study_figures out;
   for (const double failure_rate : what.failures)
-    for (const auto strategy : what.strategies) {
+    for (const auto& name : what.strategies) {
       if (out.stopped) break;
-      study_cell cell{bench_of(what, seed, strategy, failure_rate), {}};
+      const auto* strategy = actors::averaging_strategies().find(name);
+      SHOAL_CHECK(strategy != nullptr, "the study was checked");
+      study_cell cell{bench_of(what, seed, *strategy, failure_rate), {}};
       cell.what.progress = hooks.progress;
       auto figures = run_averaging_bench(cell.what);
       if (!figures) return failure{figures.error()};

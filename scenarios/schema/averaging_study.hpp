@@ -8,19 +8,16 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace shoal::scenarios {
 
-/// In the order of actors::averaging_strategy, with its names.
-enum class study_strategy : std::uint8_t {
-  moshpit,
-  random_groups,
-  all_reduce,
-  parameter_server,
-  gossip,
-  push_sum
-};
+/// The names of actors::averaging_strategies(), separated by ", ", and the first one of them.
+const char* strategy_names();
+const std::string& standard_strategy();
+/// The meaning of `strategies` for the reference page: that of each strategy.
+const char* strategies_meaning();
 
 /// How peers learn whom they average with.
 enum class group_assignment : std::uint8_t {
@@ -37,21 +34,21 @@ constexpr double study_stops_at = 1e-9;
 
 /// How many rounds a strategy should need.
 struct study_expectation {
-  study_strategy strategy = study_strategy::moshpit; ///< required
-  double failure = 0;                                ///< one of the study's
-  double below = study_stops_at;                     ///< relative distortion to be reached
+  std::string strategy;          ///< required
+  double failure = 0;            ///< one of the study's
+  double below = study_stops_at; ///< relative distortion to be reached
   std::optional<double>
-      rounds; ///< mean over the restarts; none: the closed form, which all-reduce has
+      rounds; ///< mean over the restarts; none: the closed form, if the strategy has one
   std::optional<double>
       within; ///< of that; none: 0.5, and of the closed form three standard errors
   bool operator==(const study_expectation&) const = default;
 };
 
 struct averaging_study {
-  std::vector<study_strategy> strategies{study_strategy::moshpit};
-  std::uint64_t peers = 0;  ///< required
-  kernels::grid grid{0, 0}; ///< of moshpit; default: the smallest square that holds all peers
-  std::uint64_t group = 32; ///< size of random groups
+  std::vector<std::string> strategies{standard_strategy()};
+  std::uint64_t peers = 0;           ///< required
+  kernels::grid grid{0, 0};          ///< default: the smallest square that holds all peers
+  std::uint64_t group = 32;          ///< size of groups, where a strategy leaves it open
   std::vector<double> failures{0.0}; ///< probabilities that a peer is away in a round
   std::uint64_t rounds = 50;         ///< at most
   std::uint64_t at_least = 0;        ///< rounds even if the distortion is small

@@ -1,5 +1,6 @@
 #include "scenarios/schema/check_study.hpp"
 
+#include "actors/averaging/averaging_strategy.hpp"
 #include "scenarios/schema/checking.hpp"
 #include "scenarios/schema/values.hpp"
 
@@ -63,19 +64,41 @@ private:
     }
   }
 
+  using strategy = actors::averaging_strategy;
+
+  /// Whether the study runs a strategy with the trait.
+  template <class Trait>
+  bool runs(Trait trait) const {
+    return std::any_of(s_.strategies.begin(), s_.strategies.end(), [&](const std::string& name) {
+      const auto* found = actors::averaging_strategies().find(name);
+      return found != nullptr && trait(*found);
+    });
+  }
+
+  /// The names of all strategies with the trait, in quotes.
+  template <class Trait>
+  static std::string all_that(Trait trait) {
+    std::string out;
+    for (const auto& each : actors::averaging_strategies().all())
+      if (trait(each)) out += fmt::format("{}'{}'", out.empty() ? "" : ", ", each.name);
+    return out;
+  }
+
   void places() {
-    const bool groups = contains(s_.strategies, study_strategy::random_groups);
+    const auto on_grid = [](const strategy& each) { return each.uses_grid; };
+    const auto of_any_size = [](const strategy& each) { return each.uses_group_size; };
+    const bool groups = runs(of_any_size);
     if (sound({under("grid")}) && s_.grid.cells() > most_study_cells)
       error(under("grid"), fmt::format("a grid of {} has {} cells: at most {} are possible",
                                        to_string(s_.grid), s_.grid.cells(), most_study_cells));
     if (!sound({under("strategies"), under("peers")})) return;
-    if (sources_.given(under("grid")) && !contains(s_.strategies, study_strategy::moshpit))
-      warn(under("grid"), "no strategy uses the grid: it is of 'moshpit'");
+    if (sources_.given(under("grid")) && !runs(on_grid))
+      warn(under("grid"), "no strategy uses the grid: it is of " + all_that(on_grid));
     if (sources_.given(under("group")) && !groups)
-      warn(under("group"), "no strategy uses the group size: it is of 'random-groups'");
+      warn(under("group"), "no strategy uses the group size: it is of " + all_that(of_any_size));
     if (groups && sound({under("group")}) && s_.group > s_.peers)
       error(sources_.given(under("group")) ? under("group") : under("peers"),
-            fmt::format("random groups of {}: there are only {} peers", s_.group, s_.peers));
+            fmt::format("groups of {}: there are only {} peers", s_.group, s_.peers));
     if (sound({under("vector")}) && s_.peers <= most_study_peers &&
         s_.vector > most_values / s_.peers)
       error(sources_.given(under("vector")) ? under("vector") : under("peers"),
@@ -96,14 +119,14 @@ private:
       return;
     if (!contains(s_.strategies, e.strategy))
       error(path + ".strategy",
-            fmt::format("the study does not run '{}': it is not one of 'strategies'",
-                        name_of(e.strategy)));
+            fmt::format("the study does not run '{}': it is not one of 'strategies'", e.strategy));
     if (!contains(s_.failures, e.failure))
       error(path + ".failure",
             fmt::format("the study has no failure {}: it is not one of 'failures'", e.failure));
-    if (!e.rounds && e.strategy != study_strategy::all_reduce)
+    const auto* known = actors::averaging_strategies().find(e.strategy);
+    if (!e.rounds && known != nullptr && !known->rounds)
       error(path,
-            fmt::format("missing key 'rounds' in {}: only all-reduce has a closed form", path));
+            fmt::format("missing key 'rounds' in {}: '{}' has no closed form", path, e.strategy));
     if (e.rounds && sound({under("rounds")}) && *e.rounds > static_cast<double>(s_.rounds))
       error(path + ".rounds",
             fmt::format("{} rounds can never be: the study ends after {}", *e.rounds, s_.rounds));
@@ -114,6 +137,24 @@ private:
 };
 
 } // namespace
+
+const char* strategy_names() {
+  return actors::averaging_strategies().names();
+}
+
+const std::string& standard_strategy() {
+  return actors::averaging_strategies().all().front().name;
+}
+
+const char* strategies_meaning() {
+  static const std::string text = [] {
+    std::string out = "what is compared, one after the other";
+    for (const auto& each : actors::averaging_strategies().all())
+      out += fmt::format("; `{}`: {}", each.name, each.meaning);
+    return out;
+  }();
+  return text.c_str();
+}
 
 void check_study(const scenario& what, const source_map& sources, std::vector<problem>& problems) {
   study_checker(what, sources, problems).run();

@@ -8,14 +8,6 @@
 
 namespace shoal::scenarios {
 
-constexpr auto names_of(study_strategy) {
-  return std::array{enum_name<study_strategy>{study_strategy::moshpit, "moshpit"},
-                    enum_name<study_strategy>{study_strategy::random_groups, "random-groups"},
-                    enum_name<study_strategy>{study_strategy::all_reduce, "all-reduce"},
-                    enum_name<study_strategy>{study_strategy::parameter_server, "parameter-server"},
-                    enum_name<study_strategy>{study_strategy::gossip, "gossip"},
-                    enum_name<study_strategy>{study_strategy::push_sum, "push-sum"}};
-}
 constexpr auto names_of(group_assignment) {
   return std::array{enum_name<group_assignment>{group_assignment::dht, "dht"},
                     enum_name<group_assignment>{group_assignment::given, "given"}};
@@ -23,14 +15,15 @@ constexpr auto names_of(group_assignment) {
 
 template <class V>
 void describe(V& v, study_expectation& o) {
-  v.field("strategy", o.strategy, "one of the study's", {.required = true});
+  v.field("strategy", o.strategy, "one of the study's",
+          {.required = true, .one_of = strategy_names()});
   v.field("failure", o.failure, "one of the study's `failures`",
           {.at_least = 0, .below = 1, .fraction = true});
   v.field("below", o.below, "the distortion that is to be reached, of the initial one",
           {.at_least = study_stops_at, .below = 1});
   v.field(
       "rounds", o.rounds,
-      "how many it takes, mean of the restarts; default: the closed form, which `all-reduce` has",
+      "how many it takes, mean of the restarts; default: the closed form, if the strategy has one",
       {.at_least = 0});
   v.field("within", o.within,
           "so far from that at most; default: 0.5, or three standard errors of the closed form",
@@ -39,12 +32,12 @@ void describe(V& v, study_expectation& o) {
 
 template <class V>
 void describe(V& v, averaging_study& o) {
-  v.field("strategies", o.strategies, "what is compared, one after the other");
+  v.field("strategies", o.strategies, strategies_meaning(), {.one_of = strategy_names()});
   v.field("peers", o.peers, "how many",
           {.required = true, .at_least = 2, .at_most = static_cast<double>(most_study_peers)});
-  v.field("grid", o.grid, "of `moshpit`, like 32x32 or 8x8x8",
+  v.field("grid", o.grid, "of strategies on a grid, like 32x32 or 8x8x8",
           {.otherwise = "the smallest square that holds all peers"});
-  v.field("group", o.group, "size of `random-groups`",
+  v.field("group", o.group, "size of groups, of strategies that leave it open",
           {.at_least = 2, .at_most = static_cast<double>(most_study_peers)});
   v.field("failures", o.failures, "probabilities that a peer is away in a round; each is a table",
           {.at_least = 0, .below = 1, .fraction = true});

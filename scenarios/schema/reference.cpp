@@ -97,8 +97,10 @@ public:
   template <class T>
   void field(const char* key, T& value, const char* meaning, const rule& r = {}) {
     if constexpr (requires { written(value); }) {
-      row(key, r.one_of ? words(r.one_of) : std::string(type_word(value)), default_text(value, r),
-          range_text(r, unit_of(value)), meaning);
+      const bool list = std::is_same_v<T, std::vector<std::string>>;
+      row(key,
+          r.one_of ? (list ? "list of " : "") + words(r.one_of) : std::string(type_word(value)),
+          default_text(value, r), range_text(r, unit_of(value)), meaning);
     } else if constexpr (requires { value.has_value(); }) {
       using inner = typename T::value_type;
       if constexpr (requires(inner known) { written(known); })

@@ -15,7 +15,6 @@
 using namespace shoal;
 using namespace shoal::e2e;
 using namespace shoal::scenarios;
-using actors::averaging_strategy;
 
 namespace {
 
@@ -27,9 +26,10 @@ averaging_figures figures(const averaging_bench& what) {
   return std::move(*out);
 }
 
-averaging_bench of(averaging_strategy strategy, std::size_t peers, kernels::grid grid = {4, 2}) {
+averaging_bench of(std::string_view strategy, std::size_t peers, kernels::grid grid = {4, 2}) {
   averaging_bench out;
-  out.strategy = strategy;
+  out.strategy = actors::averaging_strategies().find(strategy);
+  REQUIRE(out.strategy);
   out.peers = peers;
   out.grid = grid;
   out.group_size = 4;
@@ -47,8 +47,7 @@ std::vector<double> brute_force(const averaging_bench& what, unsigned restart, s
   for (auto& mine : x)
     for (auto& v : mine) v = static_cast<float>(draws.normal());
   std::vector<std::uint64_t> cells;
-  if (what.strategy == averaging_strategy::moshpit)
-    cells = kernels::place(what.grid, what.peers, places);
+  if (what.strategy->name == "moshpit") cells = kernels::place(what.grid, what.peers, places);
   const auto distortion = [&] {
     double sum = 0;
     for (std::size_t k = 0; k < what.vector; ++k) {
@@ -65,16 +64,16 @@ std::vector<double> brute_force(const averaging_bench& what, unsigned restart, s
     if (what.failure > 0)
       for (std::size_t i = 0; i < what.peers; ++i) here[i] = away.uniform() >= what.failure;
     std::vector<std::uint64_t> group(what.peers, 0);
-    if (what.strategy == averaging_strategy::random_groups) {
+    if (what.strategy->name == "random-groups") {
       const auto drawn = kernels::random_groups(what.peers, what.group_size, partition);
       group.assign(drawn.begin(), drawn.end());
-    } else if (what.strategy == averaging_strategy::moshpit) {
+    } else if (what.strategy->name == "moshpit") {
       for (std::size_t i = 0; i < what.peers; ++i)
         group[i] = kernels::line_of(what.grid, cells[i], kernels::axis_of(what.grid, t));
     }
     const bool all = std::all_of(here.begin(), here.end(), [](bool h) { return h; });
-    if ((what.strategy == averaging_strategy::all_reduce && !all) ||
-        (what.strategy == averaging_strategy::parameter_server && !here[0])) {
+    if ((what.strategy->name == "all-reduce" && !all) ||
+        (what.strategy->name == "parameter-server" && !here[0])) {
       out.push_back(distortion() / initial);
       continue;
     }
@@ -101,7 +100,7 @@ TEST_CASE("a full grid is exact after as many rounds as it has axes") {
   for (const kernels::grid grid : {kernels::grid{2, 2}, kernels::grid{5, 2}, kernels::grid{3, 3},
                                    kernels::grid{2, 5}, kernels::grid{8, 1}})
     for (const auto assignment : {group_assignment::dht, group_assignment::given}) {
-      auto what = of(averaging_strategy::moshpit, grid.cells(), grid);
+      auto what = of("moshpit", grid.cells(), grid);
       what.assignment = assignment;
       const auto out = figures(what);
       CAPTURE(kernels::to_string(grid));
@@ -117,19 +116,19 @@ TEST_CASE("a full grid is exact after as many rounds as it has axes") {
 }
 
 TEST_CASE("with failures, the distortion is that of plain loops with the same draws") {
-  for (const auto strategy : {averaging_strategy::moshpit, averaging_strategy::random_groups,
-                              averaging_strategy::all_reduce, averaging_strategy::parameter_server})
+  for (const std::string_view strategy :
+       {"moshpit", "random-groups", "all-reduce", "parameter-server"})
     for (const double failure : {0.0, 0.05, 0.2})
       for (const auto assignment : {group_assignment::given, group_assignment::dht}) {
         auto what = of(strategy, 24, {5, 2});
-        what.failure = strategy == averaging_strategy::all_reduce ? failure / 4 : failure;
+        what.failure = strategy == "all-reduce" ? failure / 4 : failure;
         what.assignment = assignment;
         what.rounds = assignment == group_assignment::given ? 8 : 5;
         what.at_least = 3;
         what.restarts = 2;
         what.seed = 3;
         const auto out = figures(what);
-        CAPTURE(actors::to_string(strategy));
+        CAPTURE(strategy);
         CAPTURE(failure);
         CAPTURE(static_cast<int>(assignment));
         for (unsigned r = 0; r < 2; ++r) {
@@ -142,7 +141,7 @@ TEST_CASE("with failures, the distortion is that of plain loops with the same dr
 }
 
 TEST_CASE("groups that find together in the DHT are those that are given, to the last bit") {
-  auto what = of(averaging_strategy::moshpit, 60, {8, 2});
+  auto what = of("moshpit", 60, {8, 2});
   what.failure = 0.03;
   what.rounds = 4;
   what.at_least = 4;
@@ -159,7 +158,7 @@ TEST_CASE("vectors of any length are averaged, in groups that are given and in t
   for (const auto assignment : {group_assignment::given, group_assignment::dht})
     for (const std::size_t vector :
          {1u, 3u, 1000u, 300'000u}) { // fewer values than members; one chunk; several
-      auto what = of(averaging_strategy::moshpit, 16);
+      auto what = of("moshpit", 16);
       what.assignment = assignment;
       what.vector = vector;
       CAPTURE(vector);
@@ -177,7 +176,7 @@ TEST_CASE(
   };
   for (const auto& [peers, group] :
        {sizes{4, 2}, sizes{9, 3}, sizes{16, 4}, sizes{10, 3}, sizes{64, 8}}) {
-    auto what = of(averaging_strategy::random_groups, peers);
+    auto what = of("random-groups", peers);
     what.assignment = group_assignment::given;
     what.group_size = group;
     what.rounds = 1;
@@ -195,13 +194,13 @@ TEST_CASE(
 }
 
 TEST_CASE("gossip and push-sum come to the mean of all, and keep it") {
-  for (const auto strategy : {averaging_strategy::gossip, averaging_strategy::push_sum})
+  for (const std::string_view strategy : {"gossip", "push-sum"})
     for (const double failure : {0.0, 0.05}) {
       auto what = of(strategy, 32);
       what.failure = failure;
       what.rounds = 80;
       const auto out = figures(what);
-      CAPTURE(actors::to_string(strategy));
+      CAPTURE(strategy);
       CAPTURE(failure);
       CHECK(out.restarts[0].rounds_to(1e-9));
       CHECK(out.restarts[0].from_mean.back() < 1e-9);
@@ -209,7 +208,7 @@ TEST_CASE("gossip and push-sum come to the mean of all, and keep it") {
 }
 
 TEST_CASE("one seed gives one history of averaging, and the network's times are in it") {
-  auto what = of(averaging_strategy::moshpit, 16);
+  auto what = of("moshpit", 16);
   const auto a = figures(what), b = figures(what);
   CHECK(a.restarts[0].seconds == b.restarts[0].seconds);
   CHECK(a.restarts[0].distortion == b.restarts[0].distortion);
@@ -219,9 +218,9 @@ TEST_CASE("one seed gives one history of averaging, and the network's times are 
 }
 
 TEST_CASE("options that make no sense are refused") {
-  auto what = of(averaging_strategy::moshpit, 0);
+  auto what = of("moshpit", 0);
   CHECK(!run_averaging_bench(what));
-  what = of(averaging_strategy::moshpit, 4);
+  what = of("moshpit", 4);
   what.failure = 1;
   CHECK(run_averaging_bench(what).error() ==
         "the probability of failure is at least 0 and less than 1");

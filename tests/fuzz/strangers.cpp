@@ -5,6 +5,7 @@
 // program). The input says whom it is sent to, which messages, and what is in them.
 #include "actors/all_messages.hpp"
 #include "actors/averaging/averager.hpp"
+#include "actors/averaging/averaging_strategy.hpp"
 #include "actors/averaging/group.hpp"
 #include "actors/data/data_shard.hpp"
 #include "actors/dht/dht_node.hpp"
@@ -243,14 +244,15 @@ void to_actors(std::uint8_t kind, front& from) {
     auto group = std::make_shared<group_begun>();
     for (std::uint32_t index = 0; index < 3; ++index) {
       averager_config options;
-      options.strategy = kind == 9    ? averaging_strategy::gossip
-                         : kind == 10 ? averaging_strategy::push_sum
-                                      : averaging_strategy::all_reduce;
       options.index = index;
       options.everyone = everyone;
       options.on_done = [](std::uint32_t, const averaging_done&) {};
       auto& host = world.add_host("averager");
-      under.push_back(world.spawn<averager>(host, options));
+      const auto* strategy = averaging_strategies().find(kind == 9    ? "gossip"
+                                                         : kind == 10 ? "push-sum"
+                                                                      : "all-reduce");
+      under.push_back(world.spawn_by(
+          host, [&](caf::actor_system& system) { return strategy->spawn(system, host, options); }));
       everyone->push_back(under.back());
       group->members.push_back({host.id(), under.back(), 1, 1'000'000, 1'000'000, 2, 1, {}});
     }

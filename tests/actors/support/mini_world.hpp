@@ -82,8 +82,15 @@ public:
 
   template <class Actor, class... Args>
   caf::actor spawn(mini_host& on, Args&&... args) {
-    auto handle = system_->spawn<Actor>(static_cast<host&>(on), std::forward<Args>(args)...);
-    auto out = caf::actor_cast<caf::actor>(handle);
+    return spawn_by(on, [&](caf::actor_system& system) {
+      return caf::actor_cast<caf::actor>(
+          system.spawn<Actor>(static_cast<host&>(on), std::forward<Args>(args)...));
+    });
+  }
+  /// The same with a function that spawns the actor.
+  template <class Spawn>
+  caf::actor spawn_by(mini_host& on, Spawn spawn) {
+    auto out = spawn(*system_);
     on.actors_.push_back(out);
     return out;
   }
