@@ -1,5 +1,6 @@
 #include "tools/arguments.hpp"
 
+#include "scenarios/programs/program.hpp"
 #include "scenarios/schema/diagnostic.hpp"
 #include "scenarios/schema/load.hpp"
 
@@ -47,6 +48,13 @@ std::string host_name() {
   if (gethostname(name, sizeof(name) - 1) != 0) return {};
   std::string out = name;
   return out.substr(0, out.find('.'));
+}
+
+bool runs_on_nodes(const scenarios::scenario& what, const std::string& file) {
+  const auto& program = what.program.definition();
+  if (program.on_runner()) return true;
+  fail(fmt::format("{} is {}; nodes train", file, program.title));
+  return false;
 }
 
 void unknown_word(const char* option, const char* what, const std::string& word,

@@ -25,6 +25,10 @@ struct scenario_arguments {
   std::optional<scenarios::scenario> load() const;
 };
 
+/// Whether the scenario's program runs on hosts, which nodes can be. Says on stderr that it does
+/// not.
+bool runs_on_nodes(const scenarios::scenario& what, const std::string& file);
+
 /// Says why on stderr. Returns the exit status.
 int fail(const std::string& why, int status = exit_bad_input);
 

@@ -1,13 +1,14 @@
 // shoal bench averaging: how fast strategies of averaging bring a swarm to its mean. The same as a
 // scenario with `averaging_study`, asked for on the command line.
+#include "scenarios/bench/averaging_report.hpp"
 #include "scenarios/observe/summary.hpp"
 #include "scenarios/observe/text.hpp"
-#include "scenarios/schema/describe.hpp"
 #include "tools/arguments.hpp"
-#include "tools/averaging_report.hpp"
 #include "tools/commands.hpp"
 #include "tools/exit_codes.hpp"
 #include "tools/interrupts.hpp"
+#include "tools/outcome_plot.hpp"
+#include "tools/run_alone.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -93,7 +94,10 @@ int bench_averaging(bench_arguments a) {
     if (const std::ofstream probe(a.svg, std::ios::app); !probe)
       return fail(fmt::format("{}: cannot be written: {}", a.svg, std::strerror(errno)));
   catch_interrupts();
-  const auto figures = run_study_on_terminal(a.study, a.seed, {.json = a.json});
+  const auto figures = [&] {
+    const terminal_hooks terminal(a.json, false);
+    return run_with_tables(a.study, a.seed, terminal.hooks());
+  }();
   if (!figures) return fail(figures.error(), exit_run_failed);
   if (a.json) {
     fmt::print("{}\n", bench_json(a.study, a.seed, *figures).dump(2));
@@ -103,7 +107,7 @@ int bench_averaging(bench_arguments a) {
   }
   if (!a.svg.empty()) {
     std::ofstream out(a.svg);
-    out << curves_svg(a.study, figures->cells);
+    out << outcome_svg(curves_chart(a.study, figures->cells));
     out.close();
     if (!out)
       return fail(fmt::format("{}: cannot be written: {}", a.svg, std::strerror(errno)),

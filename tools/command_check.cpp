@@ -1,4 +1,5 @@
 // shoal check FILE: is the scenario right? With --show: what exactly does it say?
+#include "scenarios/programs/program.hpp"
 #include "scenarios/runner/runner.hpp"
 #include "scenarios/schema/load.hpp"
 #include "tools/arguments.hpp"
@@ -26,7 +27,8 @@ int check(const check_arguments& arguments) {
     std::fputs(scenarios::to_yaml(*scenario).c_str(), stdout);
     return exit_ok;
   }
-  if (arguments.hosts && !scenario->study) {
+  const auto& program = scenario->program.definition();
+  if (arguments.hosts && program.on_runner()) {
     const auto& data = scenario->data;
     for (const auto& name : scenarios::shard_hosts(*scenario))
       fmt::print("{} {} {}\n", name, to_string(data.up), to_string(data.down));
@@ -34,17 +36,7 @@ int check(const check_arguments& arguments) {
       fmt::print("{} {} {}\n", host.name, to_string(host.up), to_string(host.down));
     return exit_ok;
   }
-  if (const auto& study = scenario->study) {
-    fmt::print(
-        "{}: fine (a study of averaging among {} peers, {} strateg{} at {} failure rate{})\n",
-        arguments.scenario.file, study->peers, study->strategies.size(),
-        study->strategies.size() == 1 ? "y" : "ies", study->failures.size(),
-        study->failures.size() == 1 ? "" : "s");
-    return exit_ok;
-  }
-  auto hosts = scenarios::expand_hosts(*scenario).size(), faults = scenario->faults.size();
-  fmt::print("{}: fine ({} peer{}, {} fault{})\n", arguments.scenario.file, hosts,
-             hosts == 1 ? "" : "s", faults, faults == 1 ? "" : "s");
+  fmt::print("{}: fine ({})\n", arguments.scenario.file, program.outline(*scenario));
   return exit_ok;
 }
 

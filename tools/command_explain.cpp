@@ -33,7 +33,8 @@ int show(const result<What>& what, bool json) {
 }
 
 int explain(const explain_arguments& arguments) {
-  if (auto run = scenarios::refuse_study(arguments.run, "transfer and no round to explain"); !run)
+  if (auto run = scenarios::require_history(arguments.run, "transfer and no round to explain");
+      !run)
     return fail(run.error());
   if (arguments.flow)
     return show(scenarios::explain_transfer(arguments.run, *arguments.flow), arguments.json);

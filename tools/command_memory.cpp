@@ -2,6 +2,7 @@
 #include "kernels/learn/transformer_math.hpp"
 #include "kernels/memory_estimate.hpp"
 #include "kernels/optimizer.hpp"
+#include "scenarios/programs/program.hpp"
 #include "scenarios/schema/load.hpp"
 #include "scenarios/workloads/transformer.hpp"
 #include "tools/arguments.hpp"
@@ -75,7 +76,7 @@ bool take_scenario(const memory_arguments& a, memory_choices& out) {
   print_diagnostics(loaded.errors);
   print_diagnostics(loaded.warnings);
   if (!loaded.value) return false;
-  if (loaded.value->study ||
+  if (!loaded.value->program.definition().on_runner() ||
       !loaded.value->workload.options.holds<scenarios::transformer_options>())
     return fail(a.file + " trains no transformer; only of those the memory is known"), false;
   const auto& work = loaded.value->workload.as<scenarios::transformer_options>();

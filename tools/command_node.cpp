@@ -100,8 +100,7 @@ int run(node_arguments arguments) {
   arguments.scenario.world = "cluster";
   auto scenario = arguments.scenario.load();
   if (!scenario) return exit_bad_input;
-  if (scenario->study)
-    return fail(fmt::format("{} is a study of averaging; nodes train", arguments.scenario.file));
+  if (!runs_on_nodes(*scenario, arguments.scenario.file)) return exit_bad_input;
   scenarios::runner_options options;
   scenarios::node_options node;
   node.name = arguments.name.empty() ? host_name() : arguments.name;

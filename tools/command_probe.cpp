@@ -63,9 +63,7 @@ int measure(const probe_arguments& arguments) {
     return fail("--time: " + (time ? "at least 500ms" : time.error()), exit_usage);
   const auto scenario = arguments.scenario.load();
   if (!scenario) return exit_bad_input;
-  if (scenario->study)
-    return fail(fmt::format("{} is a study of averaging; nodes train", arguments.scenario.file),
-                exit_bad_input);
+  if (!runs_on_nodes(*scenario, arguments.scenario.file)) return exit_bad_input;
   std::optional<netem::wire::credentials> keys;
   if (!arguments.to.empty())
     if (const int code = arguments.keys.load(keys); code != exit_ok) return code;

@@ -140,8 +140,7 @@ int run(const promote_arguments& arguments) {
   print_diagnostics(hosts.errors);
   print_diagnostics(hosts.warnings);
   if (!scenario || !hosts.value) return exit_bad_input;
-  if (scenario->study)
-    return fail(fmt::format("{} is a study of averaging; nodes train", arguments.scenario.file));
+  if (!runs_on_nodes(*scenario, arguments.scenario.file)) return exit_bad_input;
   std::error_code error;
   if (fs::exists(arguments.out, error) && !fs::is_empty(arguments.out, error))
     return fail(fmt::format("'{}' is there already, and not empty", arguments.out));

@@ -1,5 +1,6 @@
 // shoal run FILE: runs a scenario.
 #include "scenarios/observe/summary.hpp"
+#include "scenarios/programs/program.hpp"
 #include "scenarios/runner/runner.hpp"
 #include "tools/arguments.hpp"
 #include "tools/commands.hpp"
@@ -7,7 +8,7 @@
 #include "tools/exit_codes.hpp"
 #include "tools/interrupts.hpp"
 #include "tools/live_line.hpp"
-#include "tools/run_study.hpp"
+#include "tools/run_alone.hpp"
 #include "tools/runner_arguments.hpp"
 #include "tools/terminal.hpp"
 
@@ -51,27 +52,28 @@ void print_people(const scenarios::run_outcome& outcome, const run_arguments& ar
                                  : "report.html could not be written: " + no_report);
 }
 
-int study(const scenarios::scenario& what, const run_arguments& arguments) {
-  const std::pair<bool, const char*> of_training[] = {
+/// A program that does without the runner, and without what the runner offers.
+int without_runner(const scenarios::scenario& what, const run_arguments& arguments) {
+  const std::pair<bool, const char*> of_runner[] = {
       {!arguments.runner.until.empty(), "--until"},
       {arguments.no_baseline, "--no-baseline"},
       {arguments.check_determinism, "--check-determinism"},
       {!arguments.runner.metrics.empty(), "--metrics"},
       {!arguments.runner.dashboard.empty(), "--dashboard"},
       {arguments.runner.workers > 0, "--workers"}};
-  for (const auto& [given, option] : of_training)
+  for (const auto& [given, option] : of_runner)
     if (given)
-      return fail(fmt::format("{} is for training runs; {} is a study of averaging", option,
-                              arguments.scenario.file),
+      return fail(fmt::format("{} is for training runs; {} is {}", option, arguments.scenario.file,
+                              what.program.definition().title),
                   exit_usage);
-  return run_study(what, {arguments.runner.out, arguments.runner.force, arguments.runner.json,
+  return run_alone(what, {arguments.runner.out, arguments.runner.force, arguments.runner.json,
                           arguments.runner.quiet});
 }
 
 int run(const run_arguments& arguments) {
   auto scenario = arguments.scenario.load();
   if (!scenario) return exit_bad_input;
-  if (scenario->study) return study(*scenario, arguments);
+  if (!scenario->program.definition().on_runner()) return without_runner(*scenario, arguments);
   scenarios::runner_options options;
   std::unique_ptr<scenarios::metrics_server> server;
   if (const int code = arguments.runner.apply(options, server); code != exit_ok) return code;

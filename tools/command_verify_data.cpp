@@ -16,7 +16,7 @@ namespace shoal::tools {
 namespace {
 
 int verify(const std::string& directory) {
-  if (auto run = scenarios::refuse_study(directory, "ledger of samples"); !run)
+  if (auto run = scenarios::require_history(directory, "ledger of samples"); !run)
     return fail(run.error());
   std::error_code error;
   if (!std::filesystem::exists(std::filesystem::path(directory) / "ledger.csv", error)) {

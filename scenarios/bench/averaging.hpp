@@ -8,7 +8,7 @@
 #include "actors/averaging/averaging_strategy.hpp"
 #include "kernels/base/result.hpp"
 #include "kernels/mixing.hpp"
-#include "scenarios/schema/averaging_study.hpp"
+#include "scenarios/programs/averaging_study.hpp"
 
 #include <cstdint>
 #include <functional>

@@ -2,6 +2,8 @@
 
 #include "kernels/base/check.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -54,6 +56,24 @@ judged_expectation judge(const averaging_study& study, const study_expectation& 
 }
 
 } // namespace
+
+const char* strategy_names() {
+  return actors::averaging_strategies().names();
+}
+
+const std::string& standard_strategy() {
+  return actors::averaging_strategies().all().front().name;
+}
+
+const char* strategies_meaning() {
+  static const std::string text = [] {
+    std::string out = "what is compared, one after the other";
+    for (const auto& each : actors::averaging_strategies().all())
+      out += fmt::format("; `{}`: {}", each.name, each.meaning);
+    return out;
+  }();
+  return text.c_str();
+}
 
 result<study_figures> run_averaging_study(const averaging_study& what, std::uint64_t seed,
                                           const study_hooks& hooks) {

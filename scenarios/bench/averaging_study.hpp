@@ -3,7 +3,7 @@
 #pragma once
 
 #include "scenarios/bench/averaging.hpp"
-#include "scenarios/schema/averaging_study.hpp"
+#include "scenarios/programs/averaging_study.hpp"
 
 namespace shoal::scenarios {
 

@@ -24,7 +24,7 @@ result<fs::path> model_file(const fs::path& path) {
   if (!fs::exists(path / "run.yaml", error))
     return failure{
         fmt::format("'{}' has no final.ckpt, and is no directory of a run", path.string())};
-  if (auto run = refuse_study(path, "model"); !run) return failure{run.error()};
+  if (auto run = require_history(path, "model"); !run) return failure{run.error()};
   if (const auto yaml = read_file(path / "run.yaml")) {
     const auto options = option_values(parse_document(*yaml));
     const auto kind = options.find("workload.kind");

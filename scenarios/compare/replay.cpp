@@ -57,7 +57,7 @@ result<replay_plan> plan_replay(const fs::path& directory, std::string_view buil
   std::error_code error;
   if (!fs::is_directory(directory, error))
     return failure{fmt::format("'{}' is no directory", directory.string())};
-  if (auto run = refuse_study(directory, "replay"); !run) return failure{run.error()};
+  if (auto run = require_history(directory, "replay"); !run) return failure{run.error()};
   const fs::path file = directory / "run.yaml";
   auto text = read_file(file);
   if (!text) return failure{fmt::format("{}: it is no directory of a finished run", text.error())};

@@ -39,7 +39,7 @@ result<recorded_run> read_run(const fs::path& directory) {
   std::error_code error;
   if (!fs::is_directory(directory, error))
     return failure{fmt::format("'{}' is no directory", directory.string())};
-  if (auto run = refuse_study(directory, "diff"); !run) return failure{run.error()};
+  if (auto run = require_history(directory, "diff"); !run) return failure{run.error()};
   if (!fs::exists(directory / "run.yaml", error) && !fs::exists(directory / "summary.json", error))
     return failure{
         fmt::format("'{}' is no directory of a run: it has neither run.yaml nor summary.json",

@@ -119,7 +119,7 @@ result<run_record> read_run_record(const fs::path& path) {
   std::error_code error;
   if (!fs::is_directory(path, error))
     return failure{fmt::format("'{}' is no directory", path.string())};
-  if (auto run = refuse_study(path, "comparison"); !run) return failure{run.error()};
+  if (auto run = require_history(path, "comparison"); !run) return failure{run.error()};
   if (is_run(path)) {
     const auto yaml = read_run_yaml(path);
     if (!yaml) return failure{yaml.error()};

@@ -1,5 +1,5 @@
-// Directories of studies beside those of training runs: they hold no history, no samples and no
-// rounds.
+// Directories of programs that run without the runner (scenarios/programs/program.hpp): they hold
+// no history, no samples and no rounds.
 #pragma once
 
 #include "kernels/base/result.hpp"
@@ -9,9 +9,8 @@
 
 namespace shoal::scenarios {
 
-/// Whether `directory` can hold a training run, so that `what` ('a replay') can be had of it.
-/// Anything that is not surely a study's is left to those who read it. Errors: its run.yaml is that
-/// of a study.
-result<void> refuse_study(const std::filesystem::path& directory, std::string_view what);
+/// Checks that `directory` can hold the history of a run, so that there can be a `what` ('replay')
+/// of it. Errors: its run.yaml is that of a program without a history.
+result<void> require_history(const std::filesystem::path& directory, std::string_view what);
 
 } // namespace shoal::scenarios

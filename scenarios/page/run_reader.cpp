@@ -269,7 +269,7 @@ result<void> tell_directory(const fs::path& directory, const run_facts& facts, r
 }
 
 result<std::unique_ptr<run_view>> read_run_view(const fs::path& directory) {
-  if (auto run = refuse_study(directory, "page of a run"); !run) return failure{run.error()};
+  if (auto run = require_history(directory, "page of a run"); !run) return failure{run.error()};
   auto yaml = read_file(directory / "run.yaml");
   if (!yaml && !whole_or_partial(directory, "metrics.csv"))
     return failure{fmt::format("there is no run in '{}': neither run.yaml nor metrics.csv",

@@ -21,7 +21,7 @@ result<void> tell_directory(const std::filesystem::path& directory, const run_fa
                             run_listener& into, const teller_of_notes& note);
 
 /// A view of the run in `directory`, with a note for each thing that its files do not have.
-/// Errors: it is none, or that of a study; a file in it is damaged.
+/// Errors: it is none, or that of a program without a history; a file in it is damaged.
 result<std::unique_ptr<run_view>> read_run_view(const std::filesystem::path& directory);
 
 } // namespace shoal::scenarios

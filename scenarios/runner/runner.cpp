@@ -5,6 +5,7 @@
 #include "scenarios/compare/provenance.hpp"
 #include "scenarios/compare/version.hpp"
 #include "scenarios/methods/method.hpp"
+#include "scenarios/programs/program.hpp"
 #include "scenarios/runner/expectations.hpp"
 #include "scenarios/runner/run_state.hpp"
 #include "scenarios/schema/load.hpp"
@@ -64,7 +65,8 @@ runner::~runner() = default;
 
 result<std::unique_ptr<runner>> runner::prepare(scenario what, runner_options options) {
   auto s = std::make_unique<state>();
-  if (what.study) return failure{"a study of averaging is no training run"};
+  const auto& program = what.program.definition();
+  if (!program.on_runner()) return failure{program.title + " is no training run"};
   if (what.world == "cluster" && !options.node)
     return failure{"world 'cluster' is run by one process for each host; see shoal node --help"};
   if (what.world != "sim" && what.world != "emulate" && what.world != "loopback" &&
@@ -255,7 +257,9 @@ result<run_outcome> runner::run() {
   s.signatures = std::make_shared<actors::signature_cache>(
       16 * (s.hosts.size() + 1), s.simulated() ? actors::signature_cache::signing::stand_in
                                                : actors::signature_cache::signing::real);
-  s.goal.begin(s.what.training.epochs, s.options.end_at_epoch, s.options.node.has_value());
+  const auto& last_epoch = s.what.program.definition().last_epoch;
+  s.goal.begin(last_epoch ? last_epoch(s.what) : 0, s.options.end_at_epoch,
+               s.options.node.has_value());
 
   const auto* files = directory ? &*directory : nullptr;
   auto observers = run_observers::create(s.what_to_watch(files), files);

@@ -4,10 +4,10 @@
 #include "kernels/mixing.hpp"
 #include "scenarios/methods/method.hpp"
 #include "scenarios/observe/summary.hpp"
+#include "scenarios/programs/program.hpp"
 #include "scenarios/roles/role.hpp"
 #include "scenarios/schema/check_churn.hpp"
 #include "scenarios/schema/check_faults.hpp"
-#include "scenarios/schema/check_study.hpp"
 #include "scenarios/schema/checking.hpp"
 #include "scenarios/schema/guess.hpp"
 #include "scenarios/schema/hosts.hpp"
@@ -36,7 +36,6 @@ public:
       : checking(sources, problems, folder), s_(what) {}
 
   void run() {
-    if (s_.study) return check_study(s_, sources_, problems_);
     times();
     network();
     peers();
@@ -532,9 +531,20 @@ std::span<const std::string> known_metrics() {
   return names;
 }
 
-void check_scenario(const scenario& what, const source_map& sources, const std::string& folder,
+void check_training(const scenario& what, const source_map& sources, const std::string& folder,
                     std::vector<problem>& problems) {
   checker(what, sources, folder, problems).run();
+}
+
+void check_scenario(const scenario& what, const source_map& sources, const std::string& folder,
+                    std::vector<problem>& problems) {
+  const auto& program = what.program.definition();
+  // `world` may stand beside any program, because the command line can set it.
+  for (const auto& [path, where] : sources.keys)
+    if (path.find('.') == std::string::npos && path != "world" && !what.program.reads(path))
+      problems.push_back(
+          {where, fmt::format("'{}' beside '{}': {}", path, program.name, program.alone), {}});
+  program.check(what, sources, folder, problems);
 }
 
 std::string path_from(const std::string& folder, const std::string& path) {

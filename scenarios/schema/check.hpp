@@ -17,7 +17,12 @@ std::span<const std::string> known_probes();
 /// Metrics of summary.json that `expect` may name.
 std::span<const std::string> known_metrics();
 
-/// Appends errors and warnings to `problems`. `folder`: where relative paths begin.
+/// Appends what is wrong with a training run to `problems`. `folder`: where relative paths begin.
+void check_training(const scenario& what, const source_map& sources, const std::string& folder,
+                    std::vector<problem>& problems);
+
+/// Appends errors and warnings to `problems`: those of the file's program, and sections that this
+/// program does not read.
 void check_scenario(const scenario& what, const source_map& sources, const std::string& folder,
                     std::vector<problem>& problems);
 

@@ -11,7 +11,6 @@
 #include "actors/averaging/aggregator.hpp"
 #include "actors/conduct/conducts.hpp"
 #include "scenarios/schema/describe_churn.hpp"
-#include "scenarios/schema/describe_study.hpp"
 #include "scenarios/schema/lines.hpp"
 #include "scenarios/schema/rule.hpp"
 #include "scenarios/schema/scenario.hpp"
@@ -491,27 +490,19 @@ void describe(V& v, expectation& o) {
   v.field("max", o.max, "largest value of the metric");
 }
 
-/// Describes the keys that a training run and a study share.
 template <class V>
-void describe_head(V& v, scenario& o) {
+void describe(V& v, scenario& o) {
   v.field("name", o.name, "name in reports", {.otherwise = "the file's name without its ending"});
   v.field("description", o.description, "free text");
   v.field("seed", o.seed, "seed of all random streams; the same seed gives the same history");
-  v.field("averaging_study", o.study,
-          "a study of averaging in place of a training run: peers that only average, by several "
-          "strategies. Only `name`, `description` and `seed` may stand beside it");
-}
-
-template <class V>
-void describe(V& v, scenario& o) {
-  describe_head(v, o);
+  v.program(o.program, program_kinds());
   v.field("world", o.world,
           "`sim`: virtual time. `emulate`: real time on one machine. `loopback`: real time and "
           "real connections on one machine, where only devices are emulated. `cluster`: one "
           "process `shoal node` for each host",
           {.one_of = "sim, emulate, loopback, cluster"});
   v.field("stop_time", o.stop_time, "virtual time at which the run ends at the latest",
-          {.required = !o.study, .above = 0});
+          {.required = o.program.reads("stop_time"), .above = 0});
   v.field("network", o.network, "regions and the paths between them");
   v.field("devices", o.devices, "compute devices of the peers, by name");
   v.keyed("peers", o.peers, "groups of equal hosts, by name");

@@ -1,5 +1,6 @@
 #include "scenarios/schema/load.hpp"
 
+#include "scenarios/programs/program.hpp"
 #include "scenarios/schema/check.hpp"
 #include "scenarios/schema/check_churn.hpp"
 #include "scenarios/schema/inventory.hpp"
@@ -40,11 +41,7 @@ void fill_line(peer_group& group, const source_map& sources) {
 
 void fill_defaults(scenario& what, const source_map& sources, const std::string& file_name) {
   if (what.name.empty()) what.name = std::filesystem::path(file_name).stem().string();
-  if (what.study) {
-    if (what.study->grid.dimensions == 0)
-      what.study->grid = kernels::square_grid(std::min(what.study->peers, most_study_peers));
-    return;
-  }
+  if (const auto& complete = what.program.definition().complete) complete(what);
   const std::string first = what.network.regions.empty() ? "" : what.network.regions.front();
   if (what.data.region.empty()) what.data.region = first;
   for (peer_group& group : what.peers) {

@@ -1,6 +1,6 @@
-// Options whose struct the schema does not know: those of a registered workload, training method or
-// role. An options_box holds such a struct by value, and shows its described fields to any visitor
-// of describe.hpp (the reader, the printer, the reference page).
+// Options whose struct the schema does not know: those of a registered workload, training method,
+// role or program. An options_box holds such a struct by value, and shows its described fields to
+// any visitor of describe.hpp (the reader, the printer, the reference page).
 //
 // The types of fields that cross this border are a closed list: option_visitor's. An enum crosses
 // as a `word`, a nested struct with a describe() of its own as another box.
@@ -32,6 +32,7 @@ struct word {
 };
 
 class options_box;
+class options_list;
 
 /// Sees the fields of an options_box, one call each.
 class option_visitor {
@@ -54,8 +55,13 @@ protected:
   virtual void visit(const char* key, std::string& value, const char* meaning, const rule& r) = 0;
   virtual void visit(const char* key, std::vector<std::string>& value, const char* meaning,
                      const rule& r) = 0;
+  virtual void visit(const char* key, std::vector<double>& value, const char* meaning,
+                     const rule& r) = 0;
+  virtual void visit(const char* key, std::optional<double>& value, const char* meaning,
+                     const rule& r) = 0;
   virtual void visit(const char* key, word& value, const char* meaning, const rule& r) = 0;
   virtual void visit(const char* key, options_box& value, const char* meaning, const rule& r) = 0;
+  virtual void visit(const char* key, options_list& value, const char* meaning, const rule& r) = 0;
 };
 
 /// A struct with describe(), held by value without its type. An empty box has no fields.
@@ -130,6 +136,38 @@ private:
   std::unique_ptr<base> held_;
 };
 
+/// A list of structs of one type, each in a box.
+class options_list {
+public:
+  using value_type = options_box;
+  /// `fresh`: what a new item is.
+  explicit options_list(options_box fresh) : fresh_(std::move(fresh)) {}
+
+  const options_box& fresh() const noexcept { return fresh_; }
+  void emplace_back() { items_.push_back(fresh_); }
+  void push_back(options_box item) { items_.push_back(std::move(item)); }
+  options_box& back() { return items_.back(); }
+  void clear() { items_.clear(); }
+  bool empty() const noexcept { return items_.empty(); }
+  auto begin() { return items_.begin(); }
+  auto end() { return items_.end(); }
+  bool operator==(const options_list&) const = default;
+
+private:
+  options_box fresh_;
+  std::vector<options_box> items_;
+};
+
+/// A struct whose lists cross the border item by item.
+template <class T>
+concept has_options = requires(option_visitor& v, T& value) {
+  describe(v, value);
+};
+template <class T>
+constexpr bool is_list_of_options = false;
+template <class T>
+constexpr bool is_list_of_options<std::vector<T>> = has_options<T>;
+
 template <class T>
 void option_visitor::field(const char* key, T& value, const char* meaning, const rule& r) {
   if constexpr (std::is_enum_v<T>) {
@@ -141,7 +179,14 @@ void option_visitor::field(const char* key, T& value, const char* meaning, const
     }
     visit(key, as_word, meaning, r);
     value = names[as_word.chosen].first;
-  } else if constexpr (requires(option_visitor & v) { describe(v, value); }) {
+  } else if constexpr (is_list_of_options<T>) {
+    using item = typename T::value_type;
+    options_list list{options_box::of(item{})};
+    for (const auto& each : value) list.push_back(options_box::of(each));
+    visit(key, list, meaning, r);
+    value.clear();
+    for (const auto& each : list) value.push_back(each.template as<item>());
+  } else if constexpr (has_options<T>) {
     auto box = options_box::of(value);
     visit(key, box, meaning, r);
     value = box.template as<T>();
@@ -184,10 +229,19 @@ private:
   void visit(const char* k, std::vector<std::string>& x, const char* m, const rule& r) override {
     to_.field(k, x, m, r);
   }
+  void visit(const char* k, std::vector<double>& x, const char* m, const rule& r) override {
+    to_.field(k, x, m, r);
+  }
+  void visit(const char* k, std::optional<double>& x, const char* m, const rule& r) override {
+    to_.field(k, x, m, r);
+  }
   void visit(const char* k, word& x, const char* m, const rule& r) override {
     to_.field(k, x, m, r);
   }
   void visit(const char* k, options_box& x, const char* m, const rule& r) override {
+    to_.field(k, x, m, r);
+  }
+  void visit(const char* k, options_list& x, const char* m, const rule& r) override {
     to_.field(k, x, m, r);
   }
 

@@ -20,6 +20,7 @@ struct defaults {
   void kind(const char* key, choice& value, kind_list, const char*, const rule& = {}) {
     text[key] = value.name();
   }
+  void program(choice&, kind_list) {}
   void action(fault&) {}
 };
 
@@ -34,18 +35,13 @@ public:
     defaults known;
     describe(known, fresh);
     printer inner(out, indent, std::move(known));
+    if constexpr (std::is_same_v<S, scenario>) inner.program_ = &value.program;
     describe(inner, copy);
-  }
-
-  /// Of a study: the rest does not apply.
-  static void print_head(std::string& out, const scenario& value) {
-    scenario copy = value;
-    printer inner(out, 0, {});
-    describe_head(inner, copy);
   }
 
   template <class T>
   void field(const char* key, T& value, const char*, const rule& r = {}) {
+    if (program_ != nullptr && !program_->reads(key)) return;
     if constexpr (requires { written(value); }) {
       const std::string text = written(value);
       if (r.hide_default && text == defaults_.text[key]) return;
@@ -83,6 +79,7 @@ public:
   }
 
   void keyed(const char* key, std::vector<peer_group>& groups, const char*) {
+    if (program_ != nullptr && !program_->reads(key)) return;
     line(key, groups.empty() ? "{}" : "");
     for (const peer_group& group : groups) nested(group.name, group);
   }
@@ -90,6 +87,12 @@ public:
   void kind(const char* key, choice& value, kind_list, const char*, const rule& r = {}) {
     if (!r.hide_default || value.name() != defaults_.text[key]) line(key, value.name());
     print(out_, indent_, value.options);
+  }
+
+  void program(choice& value, kind_list) {
+    if (value.options == options_box{}) return;
+    line(value.name().c_str(), "");
+    print(out_, indent_ + 2, value.options);
   }
 
   void action(fault& what) {
@@ -110,6 +113,7 @@ private:
   std::string& out_;
   std::size_t indent_;
   defaults defaults_;
+  const program_choice* program_ = nullptr; // of a scenario: what it does not read is left out
 };
 
 } // namespace
@@ -146,10 +150,7 @@ std::string to_yaml(const inventory& what) {
 
 std::string to_yaml(const scenario& what) {
   std::string out;
-  if (what.study)
-    printer::print_head(out, what);
-  else
-    printer::print(out, 0, what);
+  printer::print(out, 0, what);
   return out;
 }
 

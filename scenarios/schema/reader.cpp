@@ -131,6 +131,28 @@ public:
     }
   }
 
+  /// The file's program is the one whose section it has, or the first one, which has no section.
+  void program(choice& what, kind_list kinds) {
+    const entry* chosen = nullptr;
+    for (const kind_definition* each : kinds) {
+      if (each->options == options_box{}) continue;
+      known_.push_back(each->name);
+      const entry* found = mapping_.find(each->name);
+      if (!found) continue;
+      const std::string path = join(path_, each->name);
+      note(path, *found);
+      if (chosen) {
+        shared_.fail(
+            path, found->where, "both",
+            fmt::format("both '{}' and '{}': a file is one of them", chosen->key, each->name));
+        continue;
+      }
+      chosen = found;
+      what = choice(*each);
+      read(what.options, *found->value, path, found->where, {});
+    }
+  }
+
   void action(fault& what) {
     const entry* chosen = nullptr;
     for (const auto& [candidate, key] : names_of(fault_kind{})) {
@@ -317,7 +339,7 @@ private:
     if constexpr (is_optional<T>) {
       out.emplace();
       read(*out, value, path, key, r);
-    } else if constexpr (is_vector<T>) {
+    } else if constexpr (is_vector<T> || std::is_same_v<T, options_list>) {
       using item_type = typename T::value_type;
       if constexpr (is_value<item_type>)
         if (value.kind == node_kind::scalar) {

@@ -107,6 +107,8 @@ public:
         row(key, type_word(inner{}), "", range_text(r, ""), meaning);
       else
         part<inner>(key, "", "mapping", meaning);
+    } else if constexpr (std::is_same_v<T, options_list>) {
+      part<options_box>(key, "[]", "list", meaning, value.fresh());
     } else if constexpr (requires { value.push_back({}); }) {
       part<typename T::value_type>(key, "[]", "list", meaning);
     } else if constexpr (requires { value.find(""); }) {
@@ -135,6 +137,12 @@ public:
       });
     }
     row(key, names, "`" + standard.name() + "`", "", meaning + meanings);
+  }
+
+  void program(choice&, kind_list kinds) {
+    for (const kind_definition* each : kinds)
+      if (each->options != options_box{})
+        part<options_box>(each->name.c_str(), "", "mapping", each->meaning.c_str(), each->options);
   }
 
   void action(fault&) {

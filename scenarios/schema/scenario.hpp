@@ -10,7 +10,6 @@
 #include "netem/nat_rules.hpp"
 #include "netem/path_quality.hpp"
 #include "netem/transport.hpp"
-#include "scenarios/schema/averaging_study.hpp"
 #include "scenarios/schema/churn_options.hpp"
 #include "scenarios/schema/fault.hpp"
 #include "scenarios/schema/over_time.hpp"
@@ -29,9 +28,11 @@ using namespace std::chrono_literals;
 struct workload_definition; // scenarios/workloads/workload.hpp
 struct method_definition;   // scenarios/methods/method.hpp
 struct role_definition;     // scenarios/roles/role.hpp
+struct program_definition;  // scenarios/programs/program.hpp
 kind_list workload_kinds();
 kind_list method_kinds();
 kind_list role_kinds();
+kind_list program_kinds();
 
 /// What a peer computes with.
 struct device_class {
@@ -213,6 +214,15 @@ struct expectation {
   bool operator==(const expectation&) const = default;
 };
 
+/// The program of the file: a kind that is registered (scenarios/programs/), with its options.
+struct program_choice : choice {
+  program_choice(); ///< training
+  using choice::choice;
+  const program_definition& definition() const;
+  /// Whether the program reads the top-level key.
+  bool reads(std::string_view key) const;
+};
+
 struct scenario {
   std::string name; ///< default: the file's stem
   std::string description;
@@ -230,7 +240,7 @@ struct scenario {
   double failpoints = 0; ///< probability with which branches of actors/failpoints.hpp are taken
   record_options record;
   std::map<std::string, expectation> expect; ///< by metric name
-  std::optional<averaging_study> study;      ///< instead of everything from `stop_time` on
+  program_choice program;                    ///< whose section the file has
   bool operator==(const scenario&) const = default;
 };
 

@@ -126,11 +126,11 @@ checked_plan check_points(const sweep_plan& plan) {
       if (std::find(out.warnings.begin(), out.warnings.end(), warning) == out.warnings.end())
         out.warnings.push_back(std::move(warning));
     }
-    if (loaded.value && loaded.value->study) {
+    if (loaded.value && !loaded.value->program.definition().on_runner()) {
       diagnostic wrong;
       wrong.file = plan.scenario;
-      wrong.message = "this is a study of averaging, which varies strategies and failures by "
-                      "itself; a sweep is of training runs";
+      wrong.message = fmt::format("this is {}; a sweep is of training runs",
+                                  loaded.value->program.definition().title);
       loaded.errors.push_back(std::move(wrong));
     } else if (loaded.value && loaded.value->world == "cluster") {
       diagnostic wrong;

@@ -122,7 +122,7 @@ int main(int argc, char** argv) {
                                     true}; // as they write it: all were made at 0
     found ready;
     for (std::size_t m = 0; m < members; ++m)
-      ready.records.push_back({fmt::format("{:016x}", m + 1), group[m], deadline.pack(), 0});
+      ready.records.push_back(record{fmt::format("{:016x}", m + 1), group[m], deadline.pack(), 0});
     for (const auto& one : group) caf::anon_send(one, ready);
     ready = {};
     auto ended = [&] {

@@ -173,8 +173,8 @@ private:
       for (const auto& other : in.wire()->connected_peers(index)) {
         const auto m = static_cast<unsigned>(std::stoul(other.name.substr(1)));
         if (!other.service || other.service == groups_[m] || all_.deadline[m] == 0) return false;
-        ready.records.push_back({fmt::format("{:016x}", all_.peer[m].load()), other.service,
-                                 matchmaking::bid{all_.deadline[m], true}.pack(), 0});
+        ready.records.push_back(record{fmt::format("{:016x}", all_.peer[m].load()), other.service,
+                                       matchmaking::bid{all_.deadline[m], true}.pack(), 0});
       }
       return ready.records.size() + 1 == options_.processes;
     });

@@ -32,7 +32,7 @@ constexpr const char* small = "seed: 3\n"
 averaging_study small_study() {
   auto loaded = load_text(small, "small.yaml");
   REQUIRE(loaded.value);
-  return *loaded.value->study;
+  return loaded.value->program.as<averaging_study>();
 }
 
 struct kept_study {
@@ -186,7 +186,7 @@ TEST_CASE("study: what is of training runs only is refused with the reason") {
     CHECK(run.out.empty());
     CHECK(run.err.find(fmt::format("'{}' is the directory of a study of averaging", t.out)) !=
           std::string::npos);
-    CHECK(run.err.find(fmt::format("'shoal run {}/run.yaml' repeats the study", t.out)) !=
+    CHECK(run.err.find(fmt::format("'shoal run {}/run.yaml' repeats it", t.out)) !=
           std::string::npos);
   }
 }

@@ -44,8 +44,8 @@ TEST_CASE("every scenario of the project runs for its first half minute without 
     auto loaded = scenarios::load(file);
     REQUIRE(loaded.value);
     CHECK(loaded.warnings.empty());
-    if (loaded.value->study) {
-      try_study(*loaded.value->study);
+    if (loaded.value->program.options.holds<scenarios::averaging_study>()) {
+      try_study(loaded.value->program.as<scenarios::averaging_study>());
       continue;
     }
     if (SHOAL_WITH_LEARN == 0 && loaded.value->workload.definition().learns_text) continue;

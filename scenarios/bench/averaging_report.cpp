@@ -1,26 +1,17 @@
-#include "tools/averaging_report.hpp"
+#include "scenarios/bench/averaging_report.hpp"
 
 #include "scenarios/observe/text.hpp"
-#include "scenarios/schema/describe_study.hpp"
-#include "scenarios/schema/values.hpp"
-#include "tools/averaging_plot.hpp"
-#include "tools/interrupts.hpp"
-#include "tools/terminal.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
+#include <optional>
 
-namespace shoal::tools {
+namespace shoal::scenarios {
 
 namespace {
 
 using json = nlohmann::ordered_json;
-using scenarios::averaging_curve;
-using scenarios::averaging_figures;
-using scenarios::averaging_study;
-using scenarios::study_cell;
 
 constexpr double levels[] = {1e-3, 1e-6, 1e-9};
 
@@ -61,7 +52,7 @@ std::string table_head(const averaging_study& what, double failure) {
                          what.restarts == 1 ? "" : "s", failure, to_string(what.delay),
                          to_string(what.rate));
   out +=
-      fmt::format("groups {}\n\n", what.groups == scenarios::group_assignment::dht
+      fmt::format("groups {}\n\n", what.groups == group_assignment::dht
                                        ? "find together in a DHT of all peers"
                                        : "are given, not found in the DHT; all else is the same");
   return out + fmt::format("{:<17} {:>6}  {:>8}  {:>11}  {:>11}  {:>9}  {}\n", "strategy", "below",
@@ -79,44 +70,78 @@ std::string table_rows(const study_cell& cell) {
     out += fmt::format("{:<17} {:>6.0e}  {:>8.2f}  {:>11}  {:>11}  {:>9}  {}\n",
                        first ? name_of(cell) : "", level, f.mean_rounds_to(level, cell.what.rounds),
                        seconds ? fmt::format("{:.2f}", *seconds) : "-",
-                       bytes ? scenarios::bytes_text(static_cast<std::uint64_t>(*bytes)) : "-",
+                       bytes ? bytes_text(static_cast<std::uint64_t>(*bytes)) : "-",
                        fmt::format("{}/{}", f.reached(level), f.restarts.size()),
                        first ? fmt::format("{:.1e}", final_distance) : "");
   }
   return out;
 }
 
+/// What is wrong with the figures.
+std::vector<std::string> complaints(const study_figures& figures) {
+  std::vector<std::string> out;
+  for (const auto& e : figures.expectations)
+    if (!e.met() && e.measured)
+      out.push_back(fmt::format(
+          "expect: {} at failure {} took {:.2f} rounds to {:g}, wanted {:.2f} +- {:.2f}",
+          e.wanted.strategy, e.wanted.failure, *e.measured, e.wanted.below, e.rounds, e.within));
+  for (const auto& cell : figures.cells) {
+    const auto& f = cell.figures;
+    if (f.misbehaved + f.bypassed > 0)
+      out.push_back(fmt::format("a defect of Shoal: {} at failure {}: {} messages misbehaved, {} "
+                                "bypassed the network",
+                                name_of(cell), cell.what.failure, f.misbehaved, f.bypassed));
+  }
+  return out;
+}
+
+/// Measured against expected; empty without expectations.
+std::string expectations_text(const std::vector<judged_expectation>& expectations) {
+  if (expectations.empty()) return {};
+  auto out = fmt::format("{:<17} {:>8}  {:>6}  {:>8}  {:>16}\n", "expected of", "failure", "below",
+                         "rounds", "expected");
+  for (const auto& e : expectations)
+    out += fmt::format("{:<17} {:>8}  {:>6.0e}  {:>8}  {:>16}  {}\n", e.wanted.strategy,
+                       e.wanted.failure, e.wanted.below,
+                       e.measured ? fmt::format("{:.2f}", *e.measured) : "-",
+                       fmt::format("{:.2f} +- {:.2f}", e.rounds, e.within),
+                       e.met()      ? "met"
+                       : e.measured ? "missed"
+                                    : "not judged");
+  return out;
+}
+
+json as_json(const judged_expectation& e) {
+  return {{"strategy", e.wanted.strategy},
+          {"failure", e.wanted.failure},
+          {"below", e.wanted.below},
+          {"expected", e.rounds},
+          {"within", e.within},
+          {"measured", e.measured ? json(*e.measured) : json()},
+          {"met", e.met()}};
+}
+
 } // namespace
 
-result<scenarios::study_figures>
-run_study_on_terminal(const averaging_study& what, std::uint64_t seed, const study_output& output) {
-  const auto columns =
-      output.json || output.quiet ? std::nullopt : terminal_columns(fileno(stderr));
-  const auto clear = [&] {
-    if (columns) fmt::print(stderr, "\r\033[K");
+result<study_figures> run_with_tables(const averaging_study& what, std::uint64_t seed,
+                                      const program_hooks& hooks) {
+  const auto print = [&](const std::string& text) {
+    if (hooks.print) hooks.print(text);
   };
   std::optional<double> failure_shown;
-  scenarios::study_hooks hooks;
-  hooks.progress = [&](const std::string& doing) {
-    if (columns) fmt::print(stderr, "\r\033[K{}", one_line(doing, *columns - 1));
-    return !interrupted();
-  };
   const auto begin_table = [&](double failure) {
-    if (output.json || failure_shown == failure) return;
-    fmt::print("{}{}", failure_shown ? "\n" : "", table_head(what, failure));
-    std::fflush(stdout);
+    if (failure_shown == failure) return;
+    print((failure_shown ? "\n" : "") + table_head(what, failure));
     failure_shown = failure;
   };
-  hooks.on_cell = [&](const study_cell& cell) {
-    clear();
+  study_hooks inner;
+  inner.progress = hooks.progress;
+  inner.on_cell = [&](const study_cell& cell) {
     begin_table(cell.what.failure);
-    if (!output.json) fmt::print("{}", table_rows(cell));
-    std::fflush(stdout);
+    print(table_rows(cell));
   };
   if (!what.failures.empty()) begin_table(what.failures.front());
-  auto out = scenarios::run_averaging_study(what, seed, hooks);
-  clear();
-  return out;
+  return run_averaging_study(what, seed, inner);
 }
 
 std::string curves_text(const study_cell& cell) {
@@ -138,41 +163,26 @@ std::string curves_text(const study_cell& cell) {
                                : "");
 }
 
-std::string expectations_text(const std::vector<scenarios::judged_expectation>& expectations) {
-  if (expectations.empty()) return {};
-  auto out = fmt::format("{:<17} {:>8}  {:>6}  {:>8}  {:>16}\n", "expected of", "failure", "below",
-                         "rounds", "expected");
-  for (const auto& e : expectations)
-    out += fmt::format("{:<17} {:>8}  {:>6.0e}  {:>8}  {:>16}  {}\n", e.wanted.strategy,
-                       e.wanted.failure, e.wanted.below,
-                       e.measured ? fmt::format("{:.2f}", *e.measured) : "-",
-                       fmt::format("{:.2f} +- {:.2f}", e.rounds, e.within),
-                       e.met()      ? "met"
-                       : e.measured ? "missed"
-                                    : "not judged");
-  return out;
-}
-
-std::string curves_svg(const averaging_study& what, const std::vector<study_cell>& cells) {
-  std::vector<plot_panel> panels;
+outcome_chart curves_chart(const averaging_study& what, const std::vector<study_cell>& cells) {
+  outcome_chart out;
   for (std::size_t i = 0; i < cells.size(); ++i) {
     const auto& cell = cells[i];
     if (i == 0 || cell.what.failure != cells[i - 1].what.failure)
-      panels.push_back({fmt::format("{} peers on {}, failure {}", what.peers,
-                                    kernels::to_string(what.grid), cell.what.failure),
-                        {}});
+      out.panels.push_back({fmt::format("{} peers on {}, failure {}", what.peers,
+                                        kernels::to_string(what.grid), cell.what.failure),
+                            {}});
     const auto& all = actors::averaging_strategies().all();
     const auto colour = static_cast<std::size_t>(
         std::find_if(all.begin(), all.end(),
                      [&](const auto& each) { return &each == cell.what.strategy; }) -
         all.begin());
-    panels.back().curves.push_back(
+    out.panels.back().curves.push_back(
         {name_of(cell), mean_curve(cell.figures, &averaging_curve::distortion), false, colour});
     if (!cell.figures.theory.empty())
-      panels.back().curves.push_back(
+      out.panels.back().curves.push_back(
           {name_of(cell) + ", theory", cell.figures.theory, true, colour});
   }
-  return averaging_svg(panels, 1e-12);
+  return out;
 }
 
 json head_json(const averaging_study& what, std::uint64_t seed) {
@@ -188,7 +198,7 @@ json as_json(const study_cell& cell) {
   const auto& what = cell.what;
   json out;
   out["strategy"] = name_of(cell);
-  out["assignment"] = scenarios::name_of(what.assignment);
+  out["assignment"] = what.assignment == group_assignment::dht ? "dht" : "given";
   out["restarts"] = f.restarts.size();
   for (double level : {1e-3, 1e-4, 1e-6, 1e-9}) {
     json& at = out["to"][fmt::format("{:.0e}", level)];
@@ -213,14 +223,26 @@ json as_json(const study_cell& cell) {
   return out;
 }
 
-json as_json(const scenarios::judged_expectation& e) {
-  return {{"strategy", e.wanted.strategy},
-          {"failure", e.wanted.failure},
-          {"below", e.wanted.below},
-          {"expected", e.rounds},
-          {"within", e.within},
-          {"measured", e.measured ? json(*e.measured) : json()},
-          {"met", e.met()}};
+program_outcome outcome_of(const std::string& name, const averaging_study& what, std::uint64_t seed,
+                           const study_figures& figures) {
+  program_outcome out;
+  json summary{{"scenario", name}};
+  summary.update(head_json(what, seed));
+  summary["failures"] = json::array();
+  for (const auto& cell : figures.cells) {
+    auto& failures = summary["failures"];
+    if (failures.empty() || failures.back()["failure"] != cell.what.failure)
+      failures.push_back({{"failure", cell.what.failure}, {"strategies", json::array()}});
+    failures.back()["strategies"].push_back(as_json(cell));
+  }
+  summary["expectations"] = json::array();
+  for (const auto& e : figures.expectations) summary["expectations"].push_back(as_json(e));
+  out.summary = summary.dump(2) + "\n";
+  out.closing = expectations_text(figures.expectations);
+  out.charts.emplace_back("curves.svg", curves_chart(what, figures.cells));
+  out.errors = complaints(figures);
+  out.stopped = figures.stopped;
+  return out;
 }
 
-} // namespace shoal::tools
+} // namespace shoal::scenarios

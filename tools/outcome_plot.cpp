@@ -1,4 +1,4 @@
-#include "tools/averaging_plot.hpp"
+#include "tools/outcome_plot.hpp"
 
 #include "tools/svg_chart.hpp"
 
@@ -13,7 +13,7 @@ namespace {
 
 constexpr int panel_width = 900, panel_height = 470;
 
-chart chart_of(const plot_panel& panel, double least) {
+chart chart_of(const scenarios::outcome_chart::panel& panel, double least) {
   std::size_t rounds = 1;
   for (const auto& c : panel.curves)
     rounds = std::max(rounds, c.values.size() - std::min<std::size_t>(1, c.values.size()));
@@ -44,14 +44,16 @@ chart chart_of(const plot_panel& panel, double least) {
 
 } // namespace
 
-std::string averaging_svg(const std::vector<plot_panel>& panels, double least) {
+std::string outcome_svg(const scenarios::outcome_chart& chart) {
+  const auto& panels = chart.panels;
   auto out = fmt::format("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {}\" "
                          "font-family=\"sans-serif\" font-size=\"13\">\n",
                          panel_width,
                          panel_height * static_cast<int>(std::max<std::size_t>(1, panels.size())));
   for (std::size_t i = 0; i < panels.size(); ++i)
     out += fmt::format("<g transform=\"translate(0 {})\">\n{}</g>\n",
-                       panel_height * static_cast<int>(i), chart_svg(chart_of(panels[i], least)));
+                       panel_height * static_cast<int>(i),
+                       chart_svg(chart_of(panels[i], chart.least)));
   return out + "</svg>\n";
 }
 

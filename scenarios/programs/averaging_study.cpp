@@ -1,6 +1,10 @@
-#include "scenarios/schema/check_study.hpp"
+// The program 'averaging_study': peers that only average, without the runner, in a world of their
+// own (scenarios/bench/averaging.hpp).
+#include "scenarios/programs/averaging_study.hpp"
 
 #include "actors/averaging/averaging_strategy.hpp"
+#include "scenarios/bench/averaging_report.hpp"
+#include "scenarios/programs/program.hpp"
 #include "scenarios/schema/checking.hpp"
 #include "scenarios/schema/values.hpp"
 
@@ -18,13 +22,19 @@ bool contains(const std::vector<T>& values, const T& value) {
   return std::find(values.begin(), values.end(), value) != values.end();
 }
 
+const averaging_study& study_of(const scenario& what) {
+  return what.program.as<averaging_study>();
+}
+
 class study_checker : checking {
 public:
   study_checker(const scenario& what, const source_map& sources, std::vector<problem>& problems)
-      : checking(sources, problems), what_(what), s_(*what.study) {}
+      : checking(sources, problems), what_(what), s_(study_of(what)) {}
 
   void run() {
-    alone();
+    if (sound({"world"}) && what_.world != "sim")
+      error("world", fmt::format("a study of averaging runs in virtual time: 'world' cannot be {}",
+                                 what_.world));
     list("strategies", s_.strategies, "strategy");
     list("failures", s_.failures, "probability");
     places();
@@ -34,21 +44,6 @@ public:
 
 private:
   static std::string under(const std::string& key) { return "averaging_study." + key; }
-
-  /// Nothing of a training run stands beside it.
-  void alone() {
-    for (const auto& [path, where] : sources_.keys) {
-      if (path.find('.') != std::string::npos || path == "averaging_study" || path == "world")
-        continue;
-      if (path == "name" || path == "description" || path == "seed") continue;
-      error_at_key(path, fmt::format("'{}' beside 'averaging_study': a study only averages, and "
-                                     "says everything in its own section",
-                                     path));
-    }
-    if (sound({"world"}) && what_.world != "sim")
-      error("world", fmt::format("a study of averaging runs in virtual time: 'world' cannot be {}",
-                                 what_.world));
-  }
 
   template <class T>
   void list(const char* key, const std::vector<T>& values, const char* one) {
@@ -136,28 +131,42 @@ private:
   const averaging_study& s_;
 };
 
+/// '1 strategy', '2 strategies'.
+std::string counted(std::size_t count, const char* stem, const char* one, const char* several) {
+  return fmt::format("{} {}{}", count, stem, count == 1 ? one : several);
+}
+
 } // namespace
 
-const char* strategy_names() {
-  return actors::averaging_strategies().names();
-}
-
-const std::string& standard_strategy() {
-  return actors::averaging_strategies().all().front().name;
-}
-
-const char* strategies_meaning() {
-  static const std::string text = [] {
-    std::string out = "what is compared, one after the other";
-    for (const auto& each : actors::averaging_strategies().all())
-      out += fmt::format("; `{}`: {}", each.name, each.meaning);
-    return out;
-  }();
-  return text.c_str();
-}
-
-void check_study(const scenario& what, const source_map& sources, std::vector<problem>& problems) {
-  study_checker(what, sources, problems).run();
+program_definition averaging_study_program() {
+  program_definition out;
+  out.name = "averaging_study";
+  out.meaning =
+      "instead of a training run: peers that only average, by several strategies. Nothing "
+      "else but `name`, `description` and `seed` stands beside it";
+  out.options = options_box::of(averaging_study{});
+  out.title = "a study of averaging";
+  out.sections = {"name", "description", "seed"};
+  out.alone = "a study only averages, and says everything in its own section";
+  out.complete = [](scenario& what) {
+    auto& study = what.program.as<averaging_study>();
+    if (study.grid.dimensions == 0)
+      study.grid = kernels::square_grid(std::min(study.peers, most_study_peers));
+  };
+  out.check = [](const scenario& what, const source_map& sources, const std::string&,
+                 std::vector<problem>& problems) { study_checker(what, sources, problems).run(); };
+  out.outline = [](const scenario& what) {
+    const auto& study = study_of(what);
+    return fmt::format("a study of averaging among {} peers, {} at {}", study.peers,
+                       counted(study.strategies.size(), "strateg", "y", "ies"),
+                       counted(study.failures.size(), "failure rate", "", "s"));
+  };
+  out.run = [](const scenario& what, const program_hooks& hooks) -> result<program_outcome> {
+    const auto figures = run_with_tables(study_of(what), what.seed, hooks);
+    if (!figures) return failure{figures.error()};
+    return outcome_of(what.name, study_of(what), what.seed, *figures);
+  };
+  return out;
 }
 
 } // namespace shoal::scenarios

@@ -1,0 +1,44 @@
+// A run of a program that runs by itself, as the command line sees it: what the program tells while
+// it runs, and what it comes to.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace shoal::scenarios {
+
+struct program_hooks {
+  /// Called while the program runs, with what it is doing. False: stop early. May be empty.
+  std::function<bool(const std::string& doing)> progress;
+  /// Called with text for people as soon as it is known, line feeds included. May be empty.
+  std::function<void(const std::string& text)> print;
+};
+
+/// Curves of values that fall from 1, by round, in panels below each other.
+struct outcome_chart {
+  struct curve {
+    std::string name;
+    std::vector<double> values; ///< by round, from round 0; relative to the first
+    bool dashed = false;        ///< theory
+    std::size_t colour = 0;     ///< equal numbers have equal colours
+  };
+  struct panel {
+    std::string title;
+    std::vector<curve> curves;
+  };
+  std::vector<panel> panels;
+  double least = 1e-12; ///< smaller values are drawn at the bottom
+};
+
+struct program_outcome {
+  std::string summary; ///< JSON, for summary.json and --json
+  std::string closing; ///< text for people, after all that was printed; may be empty
+  std::vector<std::pair<std::string, outcome_chart>> charts; ///< by file name
+  std::vector<std::string> errors; ///< what makes the run a failure, one line each
+  bool stopped = false;            ///< by `progress`
+};
+
+} // namespace shoal::scenarios
