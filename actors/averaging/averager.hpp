@@ -1,7 +1,7 @@
-// A peer that only averages: it holds a vector, and takes part in rounds that somebody on its host
-// starts. A round depends on the strategy (actors/averaging/averaging_strategy.hpp), each of which
-// derives an actor from this one; with all of them the mean of the peers' values stays, to
-// rounding. Waits adapt to measured times: actors/averaging/deadline.hpp.
+// The base of the actors of averaging strategies (actors/averaging/averaging_strategy.hpp): a peer
+// that only averages. The peer holds a vector, and takes part in rounds that a caller on its host
+// starts. The derived class decides what happens in a round. Every strategy keeps the mean of all
+// peers' values, to rounding. Waits adapt to measured times: actors/averaging/deadline.hpp.
 #pragma once
 
 #include "actors/averaging/round.hpp"
@@ -28,7 +28,7 @@ struct averaging_done {
 class averager;
 
 struct averager_config {
-  averaging_config round;  ///< of groups; sender_timeout of all strategies
+  averaging_config round;  ///< groups read all of it, other strategies `sender_timeout`
   std::uint32_t index = 0; ///< the peer's number
   bool reduces = true;     ///< the peer may get a part of its group's vector to reduce
   /// The address of each peer by index, for strategies whose peers choose their partners.

@@ -1,15 +1,15 @@
-// An averaging strategy says how a swarm comes to the mean of its values: which actor each peer
-// runs, whom a peer meets in a round, and what theory expects. Studies of averaging
+// An averaging strategy says how a swarm comes to the mean of its values. It names the actor of a
+// peer, the partners of each round, and the figures that theory expects. Studies of averaging
 // (scenarios/bench/averaging.hpp) compare strategies.
 //
 // A strategy by groups has a plan. The plan divides the peers into groups for each round, and the
 // members of a group exchange values by an all-reduce (strategies/group_averager.hpp). A strategy
 // without a plan has an actor that chooses its partners itself.
 //
-// To add a strategy: make a definition in a file of actors/averaging/strategies, and add one line
-// to the list in averaging_strategies.cpp, or call averaging_strategies().add() when the program
-// starts. `averaging_study.strategies` in a scenario and `shoal bench averaging --strategy` accept
-// its name then.
+// To add a strategy, make a definition in a file of actors/averaging/strategies, and name it in
+// averaging_strategies.cpp. A program outside of the tree calls averaging_strategies().add() when
+// it starts. `averaging_study.strategies` in a scenario and `shoal bench averaging --strategy`
+// accept its name then.
 #pragma once
 
 #include "kernels/base/definition_list.hpp"
@@ -35,7 +35,7 @@ struct averaging_swarm {
   kernels::grid grid;          ///< option of strategies with `uses_grid`
   std::size_t group_size = 32; ///< option of strategies with `uses_group_size`
   double failure = 0;          ///< probability that a peer is away in a round
-  std::uint64_t seed = 1;      ///< of all streams
+  std::uint64_t seed = 1;      ///< seeds all streams
 };
 
 /// Returns the number of each peer's group in round `t`. Requires: calls with t = 1, 2, 3, ...

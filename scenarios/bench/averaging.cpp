@@ -46,7 +46,7 @@ private:
   std::size_t& ready_;
 };
 
-/// Ours to repair, but nothing that a program should be ended for by force.
+/// Thrown where peers never end their round. The caller reports it as a defect.
 struct round_without_end {
   std::size_t missing = 0, awaited = 0;
 };

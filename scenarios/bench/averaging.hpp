@@ -22,7 +22,7 @@ struct averaging_bench {
   const actors::averaging_strategy* strategy = &actors::averaging_strategies().all().front();
   std::size_t peers = 1024;
   kernels::grid grid;
-  std::size_t group_size = 32; ///< of strategies that have it as an option
+  std::size_t group_size = 32; ///< read by strategies with `uses_group_size`
   double failure = 0;          ///< [0, 1)
   unsigned rounds = 50;        ///< at most
   std::size_t vector = 32;     ///< values of each peer, standard normal at first

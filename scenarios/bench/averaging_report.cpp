@@ -19,7 +19,7 @@ std::string name_of(const study_cell& cell) {
   return cell.what.strategy->name;
 }
 
-/// Of the restarts that are long enough; those that ended stay at their last value.
+/// The mean over the restarts. A restart that has ended counts with its last value.
 std::vector<double> mean_curve(const averaging_figures& from,
                                std::vector<double> averaging_curve::*what) {
   std::size_t longest = 0;
@@ -77,7 +77,7 @@ std::string table_rows(const study_cell& cell) {
   return out;
 }
 
-/// What is wrong with the figures.
+/// Missed expectations and defects, one line each.
 std::vector<std::string> complaints(const study_figures& figures) {
   std::vector<std::string> out;
   for (const auto& e : figures.expectations)
@@ -95,7 +95,7 @@ std::vector<std::string> complaints(const study_figures& figures) {
   return out;
 }
 
-/// Measured against expected; empty without expectations.
+/// A table of the expectations beside the measured rounds; empty without expectations.
 std::string expectations_text(const std::vector<judged_expectation>& expectations) {
   if (expectations.empty()) return {};
   auto out = fmt::format("{:<17} {:>8}  {:>6}  {:>8}  {:>16}\n", "expected of", "failure", "below",

@@ -1,5 +1,5 @@
-// What a study of averaging shows: 'shoal bench averaging' and 'shoal run' of a study print the
-// same table.
+// Tables, charts and JSON of a study of averaging. 'shoal bench averaging' and 'shoal run' of a
+// study print the same table.
 #pragma once
 
 #include "scenarios/bench/averaging_study.hpp"
@@ -22,13 +22,13 @@ std::string curves_text(const study_cell& cell);
 /// A panel for each failure.
 outcome_chart curves_chart(const averaging_study& what, const std::vector<study_cell>& cells);
 
-/// What the whole study has in common.
+/// The figures that all strategies share.
 nlohmann::ordered_json head_json(const averaging_study& what, std::uint64_t seed);
 /// All figures of one strategy at one failure.
 nlohmann::ordered_json as_json(const study_cell& cell);
 
-/// What the study `name` comes to as a run of a scenario: its summary, its curves, and what was
-/// expected of it beside what was measured.
+/// The outcome of the study as a run of the scenario `name`: summary, curves, and expectations
+/// beside the measured rounds.
 program_outcome outcome_of(const std::string& name, const averaging_study& what, std::uint64_t seed,
                            const study_figures& figures);
 

@@ -15,7 +15,7 @@ struct study_cell {
 
 struct judged_expectation {
   study_expectation wanted;
-  double rounds = 0, within = 0;  ///< what was wanted, where it follows from the closed form, too
+  double rounds = 0, within = 0;  ///< the expected rounds, given or from the closed form
   std::optional<double> measured; ///< nothing if the study was stopped before
   bool met() const noexcept {
     return measured && *measured >= rounds - within && *measured <= rounds + within;

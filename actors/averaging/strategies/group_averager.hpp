@@ -1,13 +1,12 @@
-// The averager of strategies by groups. The members of a group find together in the DHT under the
-// group's name (actors/averaging/matchmaking.hpp) and average as training peers do, or the group is
-// given and the round runs in this actor.
-// A given group is a short cut for swarms whose DHT does not fit in one process. Its exchange is
-// the same, a part to its reducer and the mean back, but each is one message: no window, no
-// acknowledgements, no vote. A reducer waits for all parts until its patience is over, and then
-// takes the parts that came. A peer that lacks a mean by then keeps its own values there.
-// Messages of a peer and round: 2 (n - 1), for n members.
-// A leader gathers for at least four look-ups, because a peer that looked just before another
-// peer's record arrived finds the record with its next look-up.
+// The averager of strategies by groups. By default the members of a group find together in the DHT
+// under the group's name (actors/averaging/matchmaking.hpp), and average as training peers do.
+// Where the group is given, the round runs in this actor. A given group is a short cut for swarms
+// whose DHT does not fit in one process. Its exchange is the same, a part to its reducer and the
+// mean back, but each is one message: no window, no acknowledgements, no vote. A reducer waits for
+// all parts until its patience is over, and then takes the parts that came. A peer that lacks a
+// mean by then keeps its own values there. Messages of a peer and round: 2 (n - 1), for n members.
+// A leader gathers for at least four look-ups: a peer that looks up too early for another peer's
+// record finds the record with its next look-up.
 // Source: Ryabinin et al., arXiv:2103.03239.
 #pragma once
 
@@ -48,7 +47,7 @@ private:
   struct given_group {
     std::shared_ptr<const group_begun> group;
     std::uint32_t self = 0;
-    std::vector<payload> parts; // of this member's part, by sender
+    std::vector<payload> parts; // contributions to this member's part, by sender
     std::uint32_t parts_missing = 0, means_missing = 0;
     std::vector<std::uint8_t> has_mean;
     std::vector<float> result;
@@ -60,7 +59,7 @@ private:
     caf::actor_addr by;
     payload values;
   };
-  std::vector<early_part> early_parts_; // of the round that begins next
+  std::vector<early_part> early_parts_; // sent for the round that begins next
 };
 
 } // namespace shoal::actors
