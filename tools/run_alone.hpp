@@ -1,5 +1,5 @@
-// 'shoal run' of a program that runs without the runner (scenarios/programs/program.hpp): its text
-// on stdout, its errors on stderr, and a directory with run.yaml, summary.json and its charts.
+// 'shoal run' of a program that runs by itself (scenarios/programs/program.hpp). The program's text
+// goes to stdout, its errors to stderr. With `out`, run.yaml, summary.json and charts are kept.
 #pragma once
 
 #include "scenarios/programs/program_run.hpp"

@@ -1,6 +1,6 @@
 // The options of the program 'averaging_study', which are the section `averaging_study` of a
-// scenario file: peers that only average, by several strategies and at several rates of failure,
-// and what is expected of them. describe() is explained in scenarios/schema/describe.hpp.
+// scenario file. In a study peers only average, by several strategies and at several rates of
+// failure. scenarios/schema/describe.hpp explains describe().
 #pragma once
 
 #include "kernels/base/units.hpp"

@@ -3,9 +3,9 @@
 // scenarios/programs/all.cpp. The schema, the commands and the readers of run directories ask the
 // definition, never its name.
 //
-// A program without `run` runs on the runner: its hosts are the groups of `peers`, each with the
-// role that the group names, and its run has a history that can be replayed, compared, swept and
-// shown on the page. A program with `run` does all of that by itself and leaves a summary.
+// A program without `run` runs on the runner. Its hosts are the groups of `peers`, each with the
+// role that the group names. Its run has a history, which can be replayed, compared, swept, and
+// shown on the page. A program with `run` runs by itself, and leaves a summary and charts.
 #pragma once
 
 #include "kernels/base/result.hpp"
@@ -34,7 +34,7 @@ struct program_definition : kind_definition {
   std::function<void(const scenario&, const source_map&, const std::string& folder,
                      std::vector<problem>&)>
       check;
-  /// What a sound scenario contains, for `shoal check`: '4 peers, 2 faults'.
+  /// Sums up a sound scenario for `shoal check`: '4 peers, 2 faults'.
   std::function<std::string(const scenario&)> outline;
   /// On the runner: the epoch with which the run is over; 0: only `stop_time` ends the run. May be
   /// empty, as if 0.

@@ -1,5 +1,5 @@
-// A run of a program that runs by itself, as the command line sees it: what the program tells while
-// it runs, and what it comes to.
+// What a program that runs by itself (scenarios/programs/program.hpp) and the command line
+// exchange: the program calls hooks while it runs, and returns an outcome.
 #pragma once
 
 #include <cstddef>
@@ -37,7 +37,7 @@ struct program_outcome {
   std::string summary; ///< JSON, for summary.json and --json
   std::string closing; ///< text for people, after all that was printed; may be empty
   std::vector<std::pair<std::string, outcome_chart>> charts; ///< by file name
-  std::vector<std::string> errors; ///< what makes the run a failure, one line each
+  std::vector<std::string> errors; ///< the run has failed if there are any; one line each
   bool stopped = false;            ///< by `progress`
 };
 

@@ -240,7 +240,7 @@ struct scenario {
   double failpoints = 0; ///< probability with which branches of actors/failpoints.hpp are taken
   record_options record;
   std::map<std::string, expectation> expect; ///< by metric name
-  program_choice program;                    ///< whose section the file has
+  program_choice program;                    ///< training, or the one whose section the file has
   bool operator==(const scenario&) const = default;
 };
 

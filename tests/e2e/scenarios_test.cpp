@@ -21,7 +21,7 @@ std::vector<std::string> shipped_scenarios() {
   return out;
 }
 
-/// Of a study: a few restarts of each cell. Whether the expectations hold is for the whole of them.
+/// Runs a few restarts of each cell of a study. Expectations are about all restarts.
 void try_study(scenarios::averaging_study what) {
   what.restarts = std::min<std::uint64_t>(what.restarts, 2);
   const auto run = scenarios::run_averaging_study(what, 1, {});

@@ -1,4 +1,5 @@
-// The program 'forecast': what theory expects of averaging strategies, without a swarm.
+// The program 'forecast' computes the distortion that theory expects of averaging strategies. No
+// swarm runs.
 #include "actors/averaging/averaging_strategy.hpp"
 #include "scenarios/programs/program.hpp"
 

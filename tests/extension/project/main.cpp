@@ -1,5 +1,5 @@
-// Shoal with a workload, a role, an averaging strategy and a program that its tree does not have,
-// and a command that prints the page of all options.
+// Shoal with a workload, a role, an averaging strategy and a program that its tree does not have.
+// The command 'reference' prints the page of all options.
 #include "actors/averaging/averaging_strategy.hpp"
 #include "scenarios/programs/program.hpp"
 #include "scenarios/roles/role.hpp"

@@ -1,6 +1,6 @@
-// The averaging strategy 'ring': in a round each peer sends its values to both of its neighbours on
-// a ring, and moves by a third of the difference to each. A difference counts at both of its ends
-// or at none, so that the mean of all peers stays. The expected distortion after t rounds is
+// The averaging strategy 'ring'. In a round each peer sends its values to both of its neighbours on
+// a ring, and moves by a third of the difference to each neighbour. A difference counts at both
+// ends or at none, so that the mean of all peers stays. The expected distortion after t rounds is
 //   sum_{k=1}^{N-1} ((1 + 2 cos(2 pi k / N)) / 3)^(2t) / (N - 1).
 #include "actors/averaging/averager.hpp"
 #include "actors/averaging/averaging_strategy.hpp"
@@ -31,7 +31,7 @@ private:
   caf::message_handler handlers() override {
     return {[this](const ring_values& m) {
       const std::size_t side = sent_by(neighbour(0)) ? 0 : 1;
-      if (m.round != round() || !running()) return; // its sender waits in vain, and does not move
+      if (m.round != round() || !running()) return; // the sender gets no values either
       if (!sent_by(neighbour(side)) || !fits(m.values) || !came_[side].empty())
         return misbehaviour(0, "values of no neighbour, of another length, or twice");
       came_[side] = m.values;
