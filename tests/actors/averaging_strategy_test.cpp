@@ -1,13 +1,10 @@
 // Averaging strategies: the registry, and what each definition promises about its groups.
 #include "actors/averaging/averaging_strategy.hpp"
+#include "tests/support/aborts.hpp"
 
 #include <doctest/doctest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <csignal>
-#include <cstdio>
 #include <string_view>
 
 using namespace shoal;
@@ -23,22 +20,6 @@ averaging_swarm swarm_of(std::size_t peers) {
   return out;
 }
 
-/// Whether `what` ends its process by a failed SHOAL_CHECK.
-template <class What>
-bool aborts(What what) {
-  const auto child = fork();
-  REQUIRE(child >= 0);
-  if (child == 0) {
-    std::signal(SIGABRT, SIG_DFL);
-    std::freopen("/dev/null", "w", stderr);
-    what();
-    _exit(0);
-  }
-  int status = 0;
-  REQUIRE(waitpid(child, &status, 0) == child);
-  return WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT;
-}
-
 } // namespace
 
 TEST_CASE("averaging strategies are found by name, and moshpit is the default") {
@@ -51,8 +32,9 @@ TEST_CASE("averaging strategies are found by name, and moshpit is the default") 
 }
 
 TEST_CASE("a second averaging strategy of the same name is refused") {
-  CHECK(aborts([] { averaging_strategies().add(*averaging_strategies().find("gossip")); }));
-  CHECK_FALSE(aborts([] {
+  CHECK(shoal::testing::aborts(
+      [] { averaging_strategies().add(*averaging_strategies().find("gossip")); }));
+  CHECK_FALSE(shoal::testing::aborts([] {
     auto other = *averaging_strategies().find("gossip");
     other.name = "other-gossip";
     averaging_strategies().add(other);
