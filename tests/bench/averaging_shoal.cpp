@@ -24,7 +24,7 @@ using namespace shoal::actors;
 
 namespace {
 
-struct shared {
+struct shared_round {
   std::mutex mutex;
   std::optional<std::chrono::steady_clock::time_point> begun;
   std::chrono::steady_clock::time_point ended;
@@ -33,7 +33,7 @@ struct shared {
 
 class bench_host final : public host {
 public:
-  bench_host(shared& all, peer_id id) : all_(all), id_(id) {}
+  bench_host(shared_round& all, peer_id id) : all_(all), id_(id) {}
   std::string_view name() const override { return "bench"; }
   peer_id id() const override { return id_; }
   std::int64_t utc_ns() const override { return 0; }
@@ -64,7 +64,7 @@ public:
   void arriving() noexcept override {}
 
 private:
-  shared& all_;
+  shared_round& all_;
   peer_id id_;
 };
 
@@ -96,14 +96,14 @@ int main(int argc, char** argv) {
 
   // Hosts outlive their actors, the last of which end with the system.
   std::vector<std::unique_ptr<bench_host>> hosts;
-  std::deque<shared> rounds_of;
+  std::deque<shared_round> rounds_of;
   netem::system_config config{netem::time_mode::wall_clock, workers};
   register_messages(config);
   caf::actor_system system{config};
   system.await_actors_before_shutdown(false);
   auto& clock = netem::coordinator::of(system);
   for (int r = -1; r < rounds; ++r) { // the first one is looked at and not timed
-    shared& all = rounds_of.emplace_back();
+    shared_round& all = rounds_of.emplace_back();
     std::vector<caf::actor> group;
     const auto nobody = system.spawn<sink>();
     for (std::size_t m = 0; m < members; ++m) {
