@@ -87,9 +87,10 @@ private:
       error(under("grid"), fmt::format("a grid of {} has {} cells: at most {} are possible",
                                        to_string(s_.grid), s_.grid.cells(), most_study_cells));
     if (!sound({under("strategies"), under("peers")})) return;
-    if (sources_.given(under("grid")) && !runs(on_grid))
+    const bool known = sound_inside({under("strategies")});
+    if (known && sources_.given(under("grid")) && !runs(on_grid))
       warn(under("grid"), "no strategy uses the grid: it is of " + all_that(on_grid));
-    if (sources_.given(under("group")) && !groups)
+    if (known && sources_.given(under("group")) && !groups)
       warn(under("group"), "no strategy uses the group size: it is of " + all_that(of_any_size));
     if (groups && sound({under("group")}) && s_.group > s_.peers)
       error(sources_.given(under("group")) ? under("group") : under("peers"),
@@ -112,7 +113,7 @@ private:
     if (!sound({path, path + ".strategy", path + ".failure", path + ".rounds", under("strategies"),
                 under("failures")}))
       return;
-    if (!contains(s_.strategies, e.strategy))
+    if (sound_inside({under("strategies")}) && !contains(s_.strategies, e.strategy))
       error(path + ".strategy",
             fmt::format("the study does not run '{}': it is not one of 'strategies'", e.strategy));
     if (!contains(s_.failures, e.failure))
