@@ -123,7 +123,7 @@ void group_averager::on_part(std::uint32_t sender, const caf::actor_addr& by,
   if (!is_member(sender, by)) return misbehaviour(0, "a part of somebody who is not in the group");
   auto& s = *given_;
   const auto& cuts = s.group->boundaries;
-  if (values.is_hollow() || values.size() != 4 * (cuts[s.self + 1] - cuts[s.self]) ||
+  if (values.is_size_only() || values.size() != 4 * (cuts[s.self + 1] - cuts[s.self]) ||
       !s.parts[sender].empty())
     return misbehaviour(s.group->members[sender].peer, "a part of another size, or twice");
   if (!s.reduced) keep_part(sender, values);
@@ -161,7 +161,7 @@ void group_averager::reduce_mine() {
 void group_averager::on_mean(std::uint32_t sender, const payload& values) {
   auto& s = *given_;
   const auto& cuts = s.group->boundaries;
-  if (values.is_hollow() || values.empty() ||
+  if (values.is_size_only() || values.empty() ||
       values.size() != 4 * (cuts[sender + 1] - cuts[sender]) || s.has_mean[sender] != 0)
     return misbehaviour(s.group->members[sender].peer, "a mean of another size, or twice");
   s.has_mean[sender] = 1;

@@ -81,7 +81,7 @@ private:
 
   void on_share(const push_share& m) {
     if (!available() || !current_sender()) return;
-    if (m.sums.is_hollow() || m.sums.size() != (sums_.size() + 1) * sizeof(double))
+    if (m.sums.is_size_only() || m.sums.size() != (sums_.size() + 1) * sizeof(double))
       return misbehaviour(0, "a share of another vector");
     std::vector<double> theirs(sums_.size() + 1);
     std::memcpy(theirs.data(), m.sums.bytes().data(), m.sums.size());
