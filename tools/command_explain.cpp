@@ -1,6 +1,6 @@
 // shoal explain RUN: why a transfer, or a round, took as long as it did.
-#include "scenarios/compare/explain.hpp"
-#include "scenarios/compare/study_directory.hpp"
+#include "scenarios/record/explain.hpp"
+#include "scenarios/record/study_directory.hpp"
 #include "tools/arguments.hpp"
 #include "tools/commands.hpp"
 #include "tools/exit_codes.hpp"

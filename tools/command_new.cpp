@@ -1,6 +1,6 @@
 // shoal new NAME: a commented scenario to begin with.
-#include "scenarios/compare/new_scenario.hpp"
 #include "scenarios/observe/run_directory.hpp"
+#include "scenarios/schema/new_scenario.hpp"
 #include "tools/arguments.hpp"
 #include "tools/commands.hpp"
 #include "tools/exit_codes.hpp"

@@ -1,8 +1,8 @@
 // shoal sweep FILE --vary PATH=VALUES: runs a scenario over a grid of options and seeds, and makes
 // one table of it.
-#include "scenarios/compare/run_files.hpp"
-#include "scenarios/compare/version.hpp"
 #include "scenarios/observe/run_directory.hpp"
+#include "scenarios/record/run_files.hpp"
+#include "scenarios/record/version.hpp"
 #include "scenarios/schema/load.hpp"
 #include "scenarios/sweep/cells.hpp"
 #include "scenarios/sweep/plan.hpp"

@@ -1,6 +1,6 @@
 // shoal verify-data DIR: was every sample used once, or its fate reported?
-#include "actors/data/verify_data.hpp"
-#include "scenarios/compare/study_directory.hpp"
+#include "scenarios/record/study_directory.hpp"
+#include "scenarios/record/verify_data.hpp"
 #include "tools/arguments.hpp"
 #include "tools/commands.hpp"
 #include "tools/exit_codes.hpp"
@@ -24,7 +24,7 @@ int verify(const std::string& directory) {
     return fail(fmt::format("'{}' is no run directory ({})", directory,
                             folder ? "it has no ledger.csv" : "it is no directory"));
   }
-  auto report = actors::verify_data(directory);
+  auto report = scenarios::verify_data(directory);
   for (const auto& error : report.errors) fmt::print(stderr, "{}\n", error);
   if (report.errors_left_out > 0) fmt::print(stderr, "... and {} more\n", report.errors_left_out);
   fmt::print("{} samples were issued in {} epochs: {} committed, {} partial, {} returned, {} "

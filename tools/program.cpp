@@ -1,6 +1,6 @@
 #include "tools/program.hpp"
 
-#include "scenarios/compare/version.hpp"
+#include "scenarios/record/version.hpp"
 #include "tools/build_identity.hpp"
 #include "tools/command_line.hpp"
 #include "tools/commands.hpp"

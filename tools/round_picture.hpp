@@ -2,7 +2,7 @@
 // other over time, and how long each of them waited.
 #pragma once
 
-#include "scenarios/compare/explain.hpp"
+#include "scenarios/record/explain.hpp"
 
 #include <string>
 #include <vector>

@@ -1,9 +1,9 @@
 #include "tools/run_alone.hpp"
 
-#include "scenarios/compare/provenance.hpp"
-#include "scenarios/compare/version.hpp"
 #include "scenarios/observe/run_directory.hpp"
 #include "scenarios/programs/program.hpp"
+#include "scenarios/record/provenance.hpp"
+#include "scenarios/record/version.hpp"
 #include "scenarios/schema/load.hpp"
 #include "tools/arguments.hpp"
 #include "tools/build_identity.hpp"

@@ -1,9 +1,9 @@
 #include "tools/shown_runs.hpp"
 
 #include "scenarios/compare/run_comparison.hpp"
-#include "scenarios/compare/run_files.hpp"
 #include "scenarios/page/cluster_reader.hpp"
 #include "scenarios/page/run_reader.hpp"
+#include "scenarios/record/run_files.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -1,8 +1,8 @@
 #include "scenarios/compare/model_file.hpp"
 
-#include "scenarios/compare/option_diff.hpp"
-#include "scenarios/compare/study_directory.hpp"
 #include "scenarios/observe/run_directory.hpp"
+#include "scenarios/record/study_directory.hpp"
+#include "scenarios/schema/option_diff.hpp"
 #include "scenarios/workloads/workload.hpp"
 
 #include <fmt/format.h>

@@ -1,11 +1,11 @@
 #include "scenarios/compare/replay.hpp"
 
-#include "scenarios/compare/option_diff.hpp"
-#include "scenarios/compare/study_directory.hpp"
 #include "scenarios/compare/value_diff.hpp"
-#include "scenarios/compare/version.hpp"
 #include "scenarios/observe/run_directory.hpp"
+#include "scenarios/record/study_directory.hpp"
+#include "scenarios/record/version.hpp"
 #include "scenarios/schema/load.hpp"
+#include "scenarios/schema/option_diff.hpp"
 
 #include <fmt/format.h>
 

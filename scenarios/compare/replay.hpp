@@ -4,7 +4,7 @@
 #pragma once
 
 #include "kernels/base/result.hpp"
-#include "scenarios/compare/provenance.hpp"
+#include "scenarios/record/provenance.hpp"
 #include "scenarios/schema/scenario.hpp"
 
 #include <filesystem>

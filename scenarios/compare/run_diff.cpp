@@ -1,8 +1,8 @@
 #include "scenarios/compare/run_diff.hpp"
 
-#include "scenarios/compare/provenance.hpp"
-#include "scenarios/compare/study_directory.hpp"
 #include "scenarios/observe/run_directory.hpp"
+#include "scenarios/record/provenance.hpp"
+#include "scenarios/record/study_directory.hpp"
 #include "scenarios/schema/hosts.hpp"
 
 #include <fmt/format.h>

@@ -3,8 +3,8 @@
 
 #include "kernels/base/result.hpp"
 #include "scenarios/compare/history_diff.hpp"
-#include "scenarios/compare/option_diff.hpp"
 #include "scenarios/compare/value_diff.hpp"
+#include "scenarios/schema/option_diff.hpp"
 
 #include <filesystem>
 #include <optional>

@@ -1,9 +1,9 @@
 #include "scenarios/compare/run_record.hpp"
 
-#include "scenarios/compare/option_diff.hpp"
 #include "scenarios/compare/run_nodes.hpp"
-#include "scenarios/compare/study_directory.hpp"
 #include "scenarios/observe/run_directory.hpp"
+#include "scenarios/record/study_directory.hpp"
+#include "scenarios/schema/option_diff.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -4,9 +4,9 @@
 #pragma once
 
 #include "kernels/base/result.hpp"
-#include "scenarios/compare/provenance.hpp"
-#include "scenarios/compare/run_files.hpp"
 #include "scenarios/observe/summary.hpp"
+#include "scenarios/record/provenance.hpp"
+#include "scenarios/record/run_files.hpp"
 #include "scenarios/schema/document.hpp"
 
 #include <cstdint>

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "kernels/base/units.hpp"
-#include "scenarios/compare/provenance.hpp"
+#include "scenarios/record/provenance.hpp"
 
 #include <cstdint>
 #include <optional>

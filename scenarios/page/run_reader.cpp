@@ -1,10 +1,10 @@
 #include "scenarios/page/run_reader.hpp"
 
-#include "scenarios/compare/run_files.hpp"
-#include "scenarios/compare/study_directory.hpp"
 #include "scenarios/observe/run_directory.hpp"
 #include "scenarios/observe/text.hpp"
 #include "scenarios/page/run_facts.hpp"
+#include "scenarios/record/run_files.hpp"
+#include "scenarios/record/study_directory.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -2,9 +2,9 @@
 
 #include "kernels/base/check.hpp"
 #include "netem/wire/certificates.hpp"
-#include "scenarios/compare/option_diff.hpp"
 #include "scenarios/schema/document.hpp"
 #include "scenarios/schema/load.hpp"
+#include "scenarios/schema/option_diff.hpp"
 
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
 // A process of a cluster: its links with other hosts, what it reports of itself, and what it
 // answers to operators.
-#include "scenarios/compare/version.hpp"
+#include "scenarios/record/version.hpp"
 #include "scenarios/runner/run_state.hpp"
 
 #include <caf/send.hpp>

@@ -2,7 +2,6 @@
 // share. Private to them.
 #pragma once
 
-#include "actors/data/rounds_file.hpp"
 #include "actors/data/sample_ledger.hpp"
 #include "actors/dht/dht_node.hpp"
 #include "actors/dht/messages.hpp"
@@ -10,6 +9,7 @@
 #include "actors/training/state_pool.hpp"
 #include "scenarios/observe/node_report.hpp"
 #include "scenarios/observe/run_directory.hpp"
+#include "scenarios/record/rounds_file.hpp"
 #include "scenarios/roles/role.hpp"
 #include "scenarios/runner/churn_engine.hpp"
 #include "scenarios/runner/desertion.hpp"
@@ -70,7 +70,7 @@ struct runner::state {
   bool over = false;     // what the wire still has to say is too late
   std::map<netem::host_index, rng> failpoint_draws;
   std::unique_ptr<run_observers> observers;
-  actors::rounds_recorder rounds;
+  rounds_recorder rounds;
   node_diary diary; // with options.node
   std::shared_ptr<actors::state_pool> pool;
   actors::averaging_codecs codecs;

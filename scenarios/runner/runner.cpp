@@ -1,11 +1,11 @@
 #include "scenarios/runner/runner.hpp"
 
-#include "actors/data/ledger_file.hpp"
 #include "kernels/base/digest.hpp"
-#include "scenarios/compare/provenance.hpp"
-#include "scenarios/compare/version.hpp"
 #include "scenarios/methods/method.hpp"
 #include "scenarios/programs/program.hpp"
+#include "scenarios/record/ledger_file.hpp"
+#include "scenarios/record/provenance.hpp"
+#include "scenarios/record/version.hpp"
 #include "scenarios/runner/expectations.hpp"
 #include "scenarios/runner/run_state.hpp"
 #include "scenarios/schema/load.hpp"
@@ -141,8 +141,7 @@ result<void> runner::state::write(const run_directory& to, const summary& result
                                   bool interrupted) const {
   if (auto done = to.write("run.yaml", run_yaml(interrupted)); !done) return done;
   if (!shards.empty())
-    if (auto done = actors::write_ledger(to.file("ledger.csv").string(), ledger()); !done)
-      return done;
+    if (auto done = write_ledger(to.file("ledger.csv").string(), ledger()); !done) return done;
   if (auto done = rounds.write(to.file("rounds.csv").string()); !done) return done;
   // Of a peer that knows no ledger: what it heard of. Whoever starts again from it says where the
   // data go on, if that is not enough.

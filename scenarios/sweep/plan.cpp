@@ -1,10 +1,10 @@
 #include "scenarios/sweep/plan.hpp"
 
 #include "kernels/base/digest.hpp"
-#include "scenarios/compare/option_diff.hpp"
 #include "scenarios/observe/text.hpp"
 #include "scenarios/schema/document.hpp"
 #include "scenarios/schema/load.hpp"
+#include "scenarios/schema/option_diff.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -3,8 +3,8 @@
 #include "kernels/base/check.hpp"
 #include "kernels/base/stats.hpp"
 #include "kernels/base/student_t.hpp"
-#include "scenarios/compare/run_files.hpp"
 #include "scenarios/observe/text.hpp"
+#include "scenarios/record/run_files.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

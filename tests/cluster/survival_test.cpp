@@ -1,9 +1,9 @@
 // Processes of a training swarm are killed at the worst moment, stopped, and cut off. The others
 // train on, no epoch is lost, and a process that returns contributes again.
 #include "actors/data/sample_ledger.hpp"
-#include "actors/data/verify_data.hpp"
 #include "actors/probes.hpp"
 #include "kernels/base/interval_map.hpp"
+#include "scenarios/record/verify_data.hpp"
 #include "scenarios/runner/node.hpp"
 #include "tests/cluster/support/swarm.hpp"
 #include "tests/support/skip.hpp"
@@ -146,7 +146,7 @@ public:
       std::istringstream used(rounds);
       // Only the ledger of a killed process knows which samples it used. The ledger must know the
       // samples that the others report.
-      for (const auto& error : actors::verify_data(ledger, used).errors)
+      for (const auto& error : scenarios::verify_data(ledger, used).errors)
         if (error.find("no such round used them") == std::string::npos) FAIL_CHECK(error);
     }
     check_used_once(rounds);

@@ -1,6 +1,6 @@
 // A swarm's checkpoint, and a swarm that is started from one.
-#include "actors/data/verify_data.hpp"
 #include "kernels/learn/checkpoint.hpp"
+#include "scenarios/record/verify_data.hpp"
 #include "tests/e2e/support/program.hpp"
 #include "tests/e2e/support/swarm.hpp"
 
@@ -49,7 +49,7 @@ std::string from(const std::string& yaml, const std::filesystem::path& checkpoin
 }
 
 void check_data(const std::filesystem::path& run) {
-  const auto report = actors::verify_data(run.string());
+  const auto report = scenarios::verify_data(run.string());
   INFO((report.errors.empty() ? "" : report.errors.front()));
   CHECK(report.ok());
 }

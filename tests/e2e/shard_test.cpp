@@ -3,11 +3,11 @@
 // without being reported.
 #include "actors/data/data_shard.hpp"
 #include "actors/data/observations.hpp"
-#include "actors/data/verify_data.hpp"
 #include "actors/dht/dht_node.hpp"
 #include "actors/training/observations.hpp"
 #include "actors/training/peer.hpp"
 #include "kernels/base/rng.hpp"
+#include "scenarios/record/verify_data.hpp"
 #include "scenarios/runner/world.hpp"
 #include "scenarios/schema/load.hpp"
 #include "scenarios/workloads/prepared.hpp"
@@ -142,7 +142,7 @@ namespace {
 /// A swarm with several shards, run with its directory, and what was seen of the shards.
 struct replicated_run {
   finished_run run;
-  actors::data_report data;
+  scenarios::data_report data;
   std::map<std::string, duration> first_lease_after; ///< by shard: its first lease after `since`
   std::uint64_t reported = 0;                        ///< samples
 };
@@ -172,7 +172,7 @@ replicated_run run_replicas(const swarm& what, duration since = {},
     if (now > since) out.first_lease_after.try_emplace(std::string{from.name()}, now);
   };
   out.run = run_swarm(what, std::move(options));
-  out.data = actors::verify_data(directory.string());
+  out.data = scenarios::verify_data(directory.string());
   std::filesystem::remove_all(directory);
   return out;
 }

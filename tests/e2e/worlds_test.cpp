@@ -1,6 +1,6 @@
 // The seam, seen from outside: the same scenario in virtual time and on the wall clock comes to the
 // same outcome, and a round takes as long.
-#include "actors/data/verify_data.hpp"
+#include "scenarios/record/verify_data.hpp"
 #include "tests/e2e/support/program.hpp"
 #include "tests/e2e/support/swarm.hpp"
 #include "tests/support/skip.hpp"
@@ -94,7 +94,7 @@ fate fate_in(const std::string& world, const quick_swarm& what) {
   out.left = summary.peers.left;
   out.troubled_rounds = summary.rounds.partial + summary.rounds.failed > 0;
   out.adopted = run.adopted > 0;
-  auto data = actors::verify_data((folder / "out").string());
+  auto data = scenarios::verify_data((folder / "out").string());
   for (const auto& error : data.errors) out.data += error + "; ";
   return out;
 }

@@ -1,5 +1,5 @@
 #include "scenarios/compare/replay.hpp"
-#include "scenarios/compare/version.hpp"
+#include "scenarios/record/version.hpp"
 #include "tests/scenarios/compare/helpers.hpp"
 
 using namespace shoal;

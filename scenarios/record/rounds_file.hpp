@@ -19,11 +19,14 @@
 #include <iosfwd>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace shoal::actors {
-
 class observation;
+}
+
+namespace shoal::scenarios {
 
 inline constexpr std::string_view rounds_header =
     "epoch,group,peer,first,count,parts_included,parts_total";
@@ -31,7 +34,7 @@ inline constexpr std::string_view rounds_header =
 class rounds_recorder {
 public:
   /// An observation of `who`'s host; those that are not about rounds are ignored.
-  void observe(peer_id who, const observation& what);
+  void observe(actors::peer_id who, const actors::observation& what);
 
   /// Ascending by epoch, then group, then member.
   void write(std::ostream& out) const;
@@ -42,7 +45,7 @@ private:
   /// Kept for as long as the run lasts, so it is small: 24 bytes a member, 16 for each range of its
   /// samples.
   struct contribution {
-    peer_id peer = 0;
+    actors::peer_id peer = 0;
     std::uint32_t member = 0, parts = 0; // parts that hold its data
     std::uint32_t first = 0, count = 0;  // of its ranges in round::samples
   };
@@ -50,12 +53,12 @@ private:
     std::uint64_t epoch = 0;
     std::uint32_t parts_total = 0; // 0: nobody finished
     std::vector<contribution> members;
-    std::vector<sample_range> samples;
+    std::vector<actors::sample_range> samples;
 
     contribution& of(std::uint32_t member);
   };
 
-  std::map<group_id, round> rounds_;
+  std::map<actors::group_id, round> rounds_;
 };
 
-} // namespace shoal::actors
+} // namespace shoal::scenarios

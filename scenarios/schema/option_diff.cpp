@@ -1,4 +1,4 @@
-#include "scenarios/compare/option_diff.hpp"
+#include "scenarios/schema/option_diff.hpp"
 
 #include <algorithm>
 

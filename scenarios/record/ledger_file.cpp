@@ -1,14 +1,14 @@
-#include "actors/data/ledger_file.hpp"
+#include "scenarios/record/ledger_file.hpp"
 
 #include <fmt/format.h>
 
 #include <fstream>
 
-namespace shoal::actors {
+namespace shoal::scenarios {
 
 namespace {
 
-using kind = index_state::kind;
+using kind = actors::index_state::kind;
 
 std::string_view name_of(kind state) {
   switch (state) {
@@ -26,7 +26,7 @@ std::string_view name_of(kind state) {
 
 } // namespace
 
-void write_ledger(std::ostream& out, const sample_ledger& ledger) {
+void write_ledger(std::ostream& out, const actors::sample_ledger& ledger) {
   out << ledger_header << '\n';
   std::uint64_t next = 0;
   for (const auto& row : ledger.snapshot()) {
@@ -44,7 +44,8 @@ void write_ledger(std::ostream& out, const sample_ledger& ledger) {
   }
   for (const auto& r : ledger.reports())
     out << fmt::format("{},{},{},{},{},{},{},{}\n", r.range.first, r.range.count,
-                       r.what == sample_ledger::report::kind::repeated ? "repeated" : "disputed",
+                       r.what == actors::sample_ledger::report::kind::repeated ? "repeated"
+                                                                               : "disputed",
                        r.epoch, r.peer, r.group.hex(), r.parts_included, r.parts_total);
   interval_set doubtful = ledger.doubtful();
   for (const auto& p : ledger.doubt().pieces()) doubtful.insert(p.first, p.end);
@@ -53,7 +54,7 @@ void write_ledger(std::ostream& out, const sample_ledger& ledger) {
   out << fmt::format("{},0,end,,,,,\n", ledger.high_water());
 }
 
-result<void> write_ledger(const std::string& path, const sample_ledger& ledger) {
+result<void> write_ledger(const std::string& path, const actors::sample_ledger& ledger) {
   std::ofstream out(path, std::ios::binary | std::ios::trunc);
   if (out) write_ledger(out, ledger);
   out.close();
@@ -61,4 +62,4 @@ result<void> write_ledger(const std::string& path, const sample_ledger& ledger) 
   return {};
 }
 
-} // namespace shoal::actors
+} // namespace shoal::scenarios

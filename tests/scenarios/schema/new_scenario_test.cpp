@@ -1,5 +1,5 @@
-#include "scenarios/compare/new_scenario.hpp"
 #include "scenarios/schema/load.hpp"
+#include "scenarios/schema/new_scenario.hpp"
 #include "scenarios/workloads/workload.hpp"
 
 #include <doctest/doctest.h>

@@ -1,8 +1,8 @@
 #include "actors/averaging/observations.hpp"
-#include "actors/data/ledger_file.hpp"
-#include "actors/data/rounds_file.hpp"
-#include "actors/data/verify_data.hpp"
 #include "kernels/base/rng.hpp"
+#include "scenarios/record/ledger_file.hpp"
+#include "scenarios/record/rounds_file.hpp"
+#include "scenarios/record/verify_data.hpp"
 
 #include <doctest/doctest.h>
 
@@ -11,6 +11,7 @@
 
 using namespace shoal;
 using namespace shoal::actors;
+using namespace shoal::scenarios;
 using namespace std::chrono_literals;
 
 namespace {

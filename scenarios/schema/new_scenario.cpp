@@ -1,4 +1,4 @@
-#include "scenarios/compare/new_scenario.hpp"
+#include "scenarios/schema/new_scenario.hpp"
 
 #include "scenarios/schema/values.hpp"
 #include "scenarios/workloads/workload.hpp"

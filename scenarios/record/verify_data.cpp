@@ -1,8 +1,8 @@
-#include "actors/data/verify_data.hpp"
+#include "scenarios/record/verify_data.hpp"
 
-#include "actors/data/ledger_file.hpp"
-#include "actors/data/rounds_file.hpp"
 #include "kernels/base/interval_map.hpp"
+#include "scenarios/record/ledger_file.hpp"
+#include "scenarios/record/rounds_file.hpp"
 
 #include <fmt/format.h>
 
@@ -17,9 +17,11 @@
 #include <string_view>
 #include <tuple>
 
-namespace shoal::actors {
+namespace shoal::scenarios {
 
 namespace {
+
+using actors::territory_size;
 
 // One contribution to one round: (epoch, peer, group).
 using use_key = std::tuple<std::uint64_t, std::uint64_t, std::string>;
@@ -321,4 +323,4 @@ data_report verify_data(const std::string& run_directory) {
   return verify_data(ledger, rounds);
 }
 
-} // namespace shoal::actors
+} // namespace shoal::scenarios

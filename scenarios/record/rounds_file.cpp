@@ -1,4 +1,4 @@
-#include "actors/data/rounds_file.hpp"
+#include "scenarios/record/rounds_file.hpp"
 
 #include "actors/averaging/observations.hpp"
 
@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <fstream>
 
-namespace shoal::actors {
+namespace shoal::scenarios {
 
 rounds_recorder::contribution& rounds_recorder::round::of(std::uint32_t member) {
   const auto at =
@@ -19,8 +19,8 @@ rounds_recorder::contribution& rounds_recorder::round::of(std::uint32_t member) 
   return *members.insert(at, fresh);
 }
 
-void rounds_recorder::observe(peer_id who, const observation& what) {
-  if (const auto* joined = get_if<contributed>(&what)) {
+void rounds_recorder::observe(actors::peer_id who, const actors::observation& what) {
+  if (const auto* joined = actors::get_if<actors::contributed>(&what)) {
     auto& round = rounds_[joined->group];
     round.epoch = joined->epoch;
     auto& given = round.of(joined->member);
@@ -28,8 +28,8 @@ void rounds_recorder::observe(peer_id who, const observation& what) {
     given.first = static_cast<std::uint32_t>(round.samples.size());
     given.count = static_cast<std::uint32_t>(joined->samples.size());
     round.samples.insert(round.samples.end(), joined->samples.begin(), joined->samples.end());
-  } else if (const auto* ended = get_if<round_ended>(&what)) {
-    if (ended->outcome == outcome::failed || ended->parts.empty()) return;
+  } else if (const auto* ended = actors::get_if<actors::round_ended>(&what)) {
+    if (ended->outcome == actors::outcome::failed || ended->parts.empty()) return;
     auto& round = rounds_[ended->group];
     if (round.parts_total != 0) return;
     round.epoch = ended->epoch;
@@ -43,7 +43,7 @@ void rounds_recorder::observe(peer_id who, const observation& what) {
 }
 
 void rounds_recorder::write(std::ostream& out) const {
-  std::map<std::pair<std::uint64_t, group_id>, const round*> in_order;
+  std::map<std::pair<std::uint64_t, actors::group_id>, const round*> in_order;
   for (const auto& [group, one] : rounds_)
     if (one.parts_total != 0) in_order[{one.epoch, group}] = &one;
   out << rounds_header << '\n';
@@ -63,4 +63,4 @@ result<void> rounds_recorder::write(const std::string& path) const {
   return {};
 }
 
-} // namespace shoal::actors
+} // namespace shoal::scenarios

@@ -1,4 +1,4 @@
-#include "scenarios/compare/run_files.hpp"
+#include "scenarios/record/run_files.hpp"
 
 #include "scenarios/observe/event_log.hpp"
 #include "scenarios/observe/run_directory.hpp"

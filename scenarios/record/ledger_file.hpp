@@ -18,15 +18,16 @@
 
 #include <iosfwd>
 #include <string>
+#include <string_view>
 
-namespace shoal::actors {
+namespace shoal::scenarios {
 
 inline constexpr std::string_view ledger_header =
     "index_first,count,state,epoch,peer,group,parts_included,parts_total";
 
-void write_ledger(std::ostream& out, const sample_ledger& ledger);
+void write_ledger(std::ostream& out, const actors::sample_ledger& ledger);
 
 /// Errors: the file cannot be written whole (says the path).
-result<void> write_ledger(const std::string& path, const sample_ledger& ledger);
+result<void> write_ledger(const std::string& path, const actors::sample_ledger& ledger);
 
-} // namespace shoal::actors
+} // namespace shoal::scenarios

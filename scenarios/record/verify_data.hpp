@@ -25,7 +25,7 @@
 #include <string>
 #include <vector>
 
-namespace shoal::actors {
+namespace shoal::scenarios {
 
 struct data_report {
   std::uint64_t indices = 0; ///< issued
@@ -50,4 +50,4 @@ data_report verify_data(std::istream& ledger, std::istream& rounds);
 /// Reads ledger.csv and rounds.csv of a run directory.
 data_report verify_data(const std::string& run_directory);
 
-} // namespace shoal::actors
+} // namespace shoal::scenarios

@@ -1,4 +1,4 @@
-#include "scenarios/compare/version.hpp"
+#include "scenarios/record/version.hpp"
 
 namespace shoal::scenarios {
 

@@ -1,4 +1,4 @@
-#include "scenarios/compare/provenance.hpp"
+#include "scenarios/record/provenance.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "scenarios/compare/study_directory.hpp"
+#include "scenarios/record/study_directory.hpp"
 
 #include "scenarios/observe/run_directory.hpp"
 #include "scenarios/programs/program.hpp"

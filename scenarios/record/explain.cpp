@@ -1,4 +1,4 @@
-#include "scenarios/compare/explain.hpp"
+#include "scenarios/record/explain.hpp"
 
 #include "scenarios/observe/event_log.hpp"
 #include "scenarios/observe/text.hpp"

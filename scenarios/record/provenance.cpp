@@ -1,7 +1,7 @@
-#include "scenarios/compare/provenance.hpp"
+#include "scenarios/record/provenance.hpp"
 
-#include "scenarios/compare/version.hpp"
 #include "scenarios/observe/text.hpp"
+#include "scenarios/record/version.hpp"
 
 #include <fmt/format.h>
 
