@@ -90,6 +90,11 @@ public:
 
   const invariant& of(invariant_rule which) const { return all_[static_cast<std::size_t>(which)]; }
   const std::array<invariant, rule_names.size()>& all() const noexcept { return all_; }
+  std::uint64_t violations() const noexcept {
+    std::uint64_t out = 0;
+    for (const invariant& one : all_) out += one.violated;
+    return out;
+  }
   std::size_t in_sync() const noexcept { return progress_.in_sync(); }
   std::uint64_t highest_epoch() const noexcept { return progress_.highest_epoch(); }
 

@@ -1,0 +1,69 @@
+// What a run's observers are told before it begins, and at its end.
+#pragma once
+
+#include "actors/ids.hpp"
+#include "actors/reachability/reach.hpp"
+#include "scenarios/observe/event_log.hpp"
+#include "scenarios/observe/invariants.hpp"
+#include "scenarios/observe/metrics.hpp"
+#include "scenarios/observe/names.hpp"
+#include "scenarios/observe/rounds.hpp"
+#include "scenarios/observe/run_directory.hpp"
+#include "scenarios/observe/run_listener.hpp"
+#include "scenarios/observe/summary.hpp"
+#include "scenarios/observe/transfer_log.hpp"
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace shoal::scenarios {
+
+struct observer_options {
+  std::string scenario; ///< its name
+  std::uint64_t seed = 1;
+  std::string world = "sim";
+  record_options record;
+  /// Machines that are peers; record.peers samples from these.
+  std::vector<std::uint32_t> peer_machines;
+  /// Who a host of the fabric is. Asked once for each; may be asked from on_event.
+  host_names::identify identify;
+  /// What a link of the fabric is called, for transfers.jsonl.zst; empty: no such file.
+  transfer_log::link_names link_name;
+  /// Bytes sent so far by traffic class (data, averaging, state, control); may be empty.
+  std::function<std::array<std::uint64_t, 4>()> bytes_sent;
+  /// What the network between real hosts counted so far; empty in a world that has none.
+  std::function<wire_counts()> wire;
+  /// What a peer's machine really is; empty where all are open.
+  std::function<actors::reach(std::uint32_t machine)> true_reach;
+  /// Which region a machine of this name is in, for traffic.csv; empty: no such file. Asked once
+  /// for each; may be asked from on_event.
+  std::function<std::string(std::uint32_t machine, const std::string& name)> region_of;
+  /// A round with so many samples of a host's peer has ended, for each of them; may be empty.
+  std::function<void(const swarm_round& round, std::uint64_t samples)> on_contribution;
+  run_listener* listener = nullptr; ///< hears what the run directory gets; may be null
+  invariant_options invariants;
+  std::optional<std::uint64_t> epochs_planned;      ///< where training ends
+  duration round_grace = std::chrono::seconds(120); ///< see round_book
+  observed_view view = observed_view::whole;
+};
+
+/// What the process of one host observes with, of options for the whole run: that host's peer, if
+/// it has one, and nobody else's.
+observer_options local_view_of(observer_options whole, std::optional<std::uint32_t> peer_machine);
+
+/// What only the runner knows, at the end.
+struct end_facts {
+  duration time{};
+  double wall_seconds = 0;
+  bool deterministic = true; ///< false: no event hash (any world but sim)
+  std::optional<std::string> state_hash;
+  summary::losses loss; ///< what is missing is taken from on_held_out_loss
+  leak_facts leaks;
+  std::optional<actors::state_id> leading; ///< the state that the run ends with
+};
+
+} // namespace shoal::scenarios

@@ -1,0 +1,56 @@
+#include "actors/data/sample_ranges.hpp"
+#include "scenarios/observe/observers/all.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace shoal::scenarios::observing {
+
+namespace {
+
+class contributions_observer final : public run_observer {
+public:
+  contributions_observer(run_books& books, std::unique_ptr<output_file> csv)
+      : books_(books), csv_(std::move(csv)) {}
+
+  void on_round(const swarm_round& what) override {
+    if (what.first_of_two) return;
+    for (std::uint32_t i = 0; i < what.members.size(); ++i) {
+      const round_member& who = what.members[i];
+      const std::uint64_t samples = actors::index_count(who.samples);
+      if (!who.known || samples == 0 || !is_included(what, i)) continue;
+      const std::string host = books_.peers.name_of(who.peer);
+      if (csv_)
+        csv_->write(fmt::format("{:.9f},{},{},{},{},{}\n", to_seconds(what.ended), what.epoch,
+                                who.peer, host, samples,
+                                std::isfinite(who.loss) ? fmt::format("{}", who.loss) : ""));
+      if (books_.options.listener != nullptr)
+        books_.options.listener->contribution(what.ended, host, samples, who.loss);
+      if (books_.options.on_contribution) books_.options.on_contribution(what, samples);
+    }
+  }
+
+  void flush() override {
+    if (csv_) csv_->flush();
+  }
+  const std::optional<failure>* error() const override { return csv_ ? &csv_->error() : nullptr; }
+  result<void> close() override { return csv_->commit(); }
+
+private:
+  run_books& books_;
+  std::unique_ptr<output_file> csv_;
+};
+
+} // namespace
+
+result<std::unique_ptr<run_observer>> contributions(run_books& books) {
+  auto csv = open_table(books, "contributions.csv", "time,epoch,peer,host,samples,loss_train\n");
+  if (!csv) return failure{csv.error()};
+  std::unique_ptr<run_observer> out;
+  if (*csv || books.options.listener != nullptr || books.options.on_contribution)
+    out = std::make_unique<contributions_observer>(books, std::move(*csv));
+  return out;
+}
+
+} // namespace shoal::scenarios::observing
