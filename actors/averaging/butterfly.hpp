@@ -54,11 +54,14 @@
 // that is not there anyway (senders hold their own values until the round is over).
 #pragma once
 
+#include "actors/averaging/ballot.hpp"
 #include "actors/averaging/messages.hpp"
+#include "actors/averaging/outbox.hpp"
+#include "actors/averaging/part_layout.hpp"
+#include "actors/averaging/part_recovery.hpp"
 #include "actors/averaging/part_reduction.hpp"
 #include "actors/averaging/round.hpp"
 
-#include <deque>
 #include <functional>
 #include <map>
 #include <optional>
@@ -69,8 +72,11 @@ namespace shoal::actors {
 
 class butterfly {
 public:
-  butterfly(const averaging_config& config, const round_request& request, const group_begun& group,
-            peer_id self, round_io& io, std::function<void(round_result)> done);
+  butterfly(averaging_config config, round_request request, group_begun group, peer_id self,
+            round_io& io, std::function<void(round_result)> done);
+  /// `done` may begin another round while this one runs: a container of rounds must not move them.
+  butterfly(const butterfly&) = delete;
+  butterfly& operator=(const butterfly&) = delete;
 
   void start();
   void on(const member_declined& message, const caf::strong_actor_ptr& sender);
@@ -103,17 +109,10 @@ public:
   std::uint32_t self() const noexcept { return self_; }
 
 private:
-  struct outgoing {
-    bool reduced = false;
-    std::uint32_t part = 0, chunk = 0;
-  };
   struct member_state {
     bool down = false;
     reason lost = reason::none; // why it is down
     bool finished = false;
-    std::optional<id128> vote;
-    std::deque<outgoing> waiting; // to be sent to it
-    std::uint32_t in_flight = 0;
     std::uint32_t replies_unconfirmed = 0; // chunks of my part that it has not confirmed
   };
   using sender_list = std::shared_ptr<const std::vector<std::uint32_t>>;
@@ -129,30 +128,10 @@ private:
     std::map<std::uint32_t, chunk_set>
         receivers;                           // who takes it from us; what they have or were sent
     std::optional<part_reduction> reduction; // if we reduce it
-    std::set<std::uint32_t> claimants;       // to be told when we hold all of it
-    // If we claim it:
-    std::map<std::uint32_t, chunk_set> reports; // what those who take it from us said they hold
-    std::set<std::uint32_t> complete_at;
-    std::map<std::uint32_t, std::uint32_t> fetched; // chunk -> from whom
-    chunk_set reducing;                             // chunks that were given to `reduction`
-    // What others asked for: chunks of our slice, and finished ones.
-    std::map<std::pair<std::uint32_t, bool>, chunk_set> given;
+    part_recovery recovery;
   };
 
-  chunk_grid grid(std::uint32_t part) const;
-  /// Our values there.
-  payload own_slice(std::uint32_t part, std::uint32_t chunk) const;
-  // With a codec `wire` is what it writes, otherwise the same payload.
-  using codec_ptr = std::shared_ptr<const kernels::vector_codec>;
-  std::uint64_t first_value(std::uint32_t part, std::uint32_t chunk) const;
-  payload to_wire(const codec_ptr& codec, std::uint32_t part, std::uint32_t chunk,
-                  const payload& values) const;
-  /// Nothing if it is not what to_wire makes.
-  std::optional<payload> from_wire(const codec_ptr& codec, std::uint32_t part, std::uint32_t chunk,
-                                   const payload& wire) const;
-  /// The number of the chunk of which these can be the bytes.
-  std::optional<std::uint32_t> find_chunk(const codec_ptr& codec, std::uint32_t part,
-                                          std::uint64_t offset, const payload& wire) const;
+  using codec_ptr = part_layout::codec_ptr;
   bool by_part() const { return config_.aggregator->unit == aggregation_unit::part; }
   const codec_ptr& giving() const { return request_.codecs.contributions; }
   const codec_ptr& replying() const { return request_.codecs.means; }
@@ -169,10 +148,10 @@ private:
   bool apart(std::uint32_t member) const;
   void tell(std::uint32_t member, caf::message content);
   std::vector<std::uint64_t> weights() const;
+  std::uint32_t majority() const;
 
   void slice_arrived();
   void reply_arrived(std::uint32_t at);
-  void queue(std::uint32_t to, outgoing what) { members_[to].waiting.push_back(what); }
   void pump(std::uint32_t to);
   void serve(std::uint32_t to, std::uint32_t part);
   void contribute(std::uint32_t part, const chunk_set& chunks);
@@ -189,22 +168,19 @@ private:
   void claim(std::uint32_t part);
   void gather(std::uint32_t part);
   void answer_claims(std::uint32_t part);
-  std::uint32_t possible_votes() const;
   void fail_if_hopeless();
 
-  // The end.
+  // The end: butterfly_result.cpp.
   id128 version() const;
   std::vector<part_outcome> outcomes() const;
-  std::uint32_t majority() const;
   void vote_if_complete();
   void finish_if_decided();
   void succeed();
   void finish(round_result result, bool failed);
   void fail(reason why);
-  std::vector<duration> line_times() const;
 
-  const averaging_config& config_;
-  const round_request& request_;
+  const averaging_config config_;
+  const round_request request_;
   payload values_;      // what we give
   float_buffer result_; // the mean as it comes; empty if we take none or values are size-only
   const group_begun group_;
@@ -214,9 +190,11 @@ private:
   std::uint32_t size_ = 0;
   std::vector<std::uint32_t> others_;
   std::vector<member_state> members_;
+  const part_layout layout_;
   std::vector<part_state> parts_;
+  outbox outbox_;
+  ballot ballot_;
   std::uint32_t parts_missing_ = 0;
-  std::optional<id128> voted_, decided_;
   bool finished_ = false;
   bool acknowledges_ = true;
   std::uint64_t chunks_to_send_ = 0, chunks_confirmed_ = 0;

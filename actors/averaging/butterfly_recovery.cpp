@@ -25,15 +25,12 @@ void butterfly::lose(std::uint32_t m, reason why) {
   auto& member = members_[m];
   member.down = true;
   member.lost = why;
-  member.waiting.clear();
-  member.in_flight = 0;
+  outbox_.drop(m);
+  ballot_.lose(m, why == reason::member_declined);
   for (std::uint32_t p = 0; p < size_; ++p) {
     auto& part = parts_[p];
     part.receivers.erase(m);
-    part.claimants.erase(m);
-    part.reports.erase(m);
-    part.complete_at.erase(m);
-    std::erase_if(part.fetched, [&](const auto& entry) { return entry.second == m; });
+    part.recovery.lose(m);
     leave_out(p, m, why);
   }
 }
@@ -83,10 +80,10 @@ void butterfly::on(const part_query& message, const caf::strong_actor_ptr& sende
     return ban(message.member, "part query that makes no sense");
   auto& part = parts_[message.part];
   auto held = from_ranges(message.held, part.grid.count());
-  if (!held || held->empty() || part.reports.contains(message.member))
+  if (!held || held->empty() || part.recovery.has_reported(message.member))
     return ban(message.member, "part query that makes no sense");
   if (finished_ && parts_missing_ > 0) return; // we failed, and said so
-  part.reports.emplace(message.member, *held);
+  part.recovery.reported(message.member, *held);
   part.receivers.insert_or_assign(message.member, std::move(*held));
   serve(message.member, message.part);
   gather(message.part);
@@ -95,8 +92,7 @@ void butterfly::on(const part_query& message, const caf::strong_actor_ptr& sende
 // -- reducing what was somebody else's ------------------------------------------------------------
 
 void butterfly::claim(std::uint32_t p) {
-  auto& part = parts_[p];
-  part.reducing.assign(part.chunks.size(), false);
+  parts_[p].recovery.reduce(chunk_set(parts_[p].chunks.size(), false));
   for (auto to : others_) tell(to, caf::make_message(part_claim{group_.group, self_, p}));
   io_.probe(probes::part_claimed);
 }
@@ -105,13 +101,13 @@ void butterfly::on(const part_claim& message, const caf::strong_actor_ptr& sende
   if (!listen_to(message.member, sender, "claim by a stranger")) return;
   if (message.part >= size_ || parts_[message.part].grid.count() == 0 || message.part == self_)
     return ban(message.member, "claim that makes no sense");
-  parts_[message.part].claimants.insert(message.member);
+  parts_[message.part].recovery.claimed_by(message.member);
   answer_claims(message.part);
 }
 
 void butterfly::answer_claims(std::uint32_t p) {
   if (parts_[p].missing > 0) return;
-  for (auto m : std::exchange(parts_[p].claimants, {}))
+  for (auto m : parts_[p].recovery.take_claimants())
     tell(m, caf::make_message(part_answer{group_.group, self_, p}));
 }
 
@@ -119,7 +115,7 @@ void butterfly::on(const part_answer& message, const caf::strong_actor_ptr& send
   if (!listen_to(message.member, sender, "part answer by a stranger")) return;
   if (message.part >= size_ || message.part == self_ || parts_[message.part].source != self_)
     return ban(message.member, "part answer that nobody asked for");
-  parts_[message.part].complete_at.insert(message.member);
+  parts_[message.part].recovery.complete_at(message.member);
   gather(message.part);
 }
 
@@ -128,29 +124,14 @@ void butterfly::on(const part_answer& message, const caf::strong_actor_ptr& send
 void butterfly::gather(std::uint32_t p) {
   auto& part = parts_[p];
   if (finished_ || p == self_ || part.source != self_ || part.missing == 0) return;
-  const auto count = part.grid.count();
-  std::map<std::uint32_t, chunk_set> wanted;
-  chunk_set left(count);
-  for (std::uint32_t k = 0; k < count; ++k) {
-    if (part.chunks[k].senders || part.reducing[k] || part.fetched.contains(k)) continue;
-    left[k] = true;
-    for (std::uint32_t m = 0; m < size_ && left[k]; ++m) {
-      auto report = part.reports.find(m);
-      if (!part.complete_at.contains(m) && (report == part.reports.end() || !report->second[k]))
-        continue;
-      part.fetched.emplace(k, m);
-      wanted.try_emplace(m, chunk_set(count)).first->second[k] = true;
-      left[k] = false;
-    }
-  }
-  for (const auto& [m, chunks] : wanted)
+  const auto next =
+      part.recovery.gather([&](std::uint32_t k) { return part.chunks[k].senders != nullptr; });
+  for (const auto& [m, chunks] : next.fetch)
     tell(m, caf::make_message(part_wanted{group_.group, self_, p, 1, to_ranges(chunks)}));
   for (auto m : others_)
-    if (takes(m) && !members_[m].down && !part.reports.contains(m) && !part.complete_at.contains(m))
-      return;
+    if (takes(m) && !members_[m].down && !part.recovery.has_spoken(m)) return;
   // Without a majority it would be for nothing; who sees one may still bring us its result.
-  if (std::find(left.begin(), left.end(), true) == left.end() || possible_votes() < majority())
-    return;
+  if (!next.any_left() || ballot_.possible() < majority()) return;
   if (!part.reduction) {
     part.reduction.emplace(part.grid, weights(), values_.is_size_only(), config_, io_.time());
     for (auto m : others_)
@@ -158,9 +139,8 @@ void butterfly::gather(std::uint32_t p) {
   }
   // An aggregator of whole parts wants all slices, also of chunks that are fetched; another time it
   // wants none.
-  const auto wanting = part.reduction->open(left, io_.time());
-  for (std::uint32_t k = 0; k < count; ++k)
-    if (left[k]) part.reducing[k] = true;
+  const auto wanting = part.reduction->open(next.left, io_.time());
+  part.recovery.reduce_also(next.left);
   if (const auto slices = to_ranges(wanting); !slices.empty())
     for (auto m : others_)
       if (group_.members[m].weight > 0)
@@ -179,37 +159,24 @@ void butterfly::on(const part_wanted& message, const caf::strong_actor_ptr& send
   const bool reduced = message.reduced != 0;
   if (!reduced && (request_.weight == 0 || part.source != message.member || message.part == self_))
     return ban(message.member, "order for values by who is not to reduce them");
-  auto& given = part.given[{message.member, reduced}];
-  given.resize(chunks->size());
-  for (std::uint32_t k = 0; k < chunks->size(); ++k) {
+  const auto count = static_cast<std::uint32_t>(chunks->size());
+  for (std::uint32_t k = 0; k < count; ++k) {
     if (!(*chunks)[k]) continue;
-    if (given[k] || (reduced && !part.chunks[k].senders))
+    if ((reduced && !part.chunks[k].senders) ||
+        !part.recovery.give(message.member, reduced, k, count))
       return ban(message.member, "order for chunks that it has, or that we never said we have");
-    given[k] = true;
-    queue(message.member, {reduced, message.part, k});
+    outbox_.queue(message.member, {reduced, message.part, k});
   }
   pump(message.member);
 }
 
 // -- whether it can still end well ----------------------------------------------------------------
 
-std::uint32_t butterfly::possible_votes() const {
-  auto possible = [this](std::uint32_t m) {
-    if (!takes(m)) return false;
-    if (m == self_) return true;
-    if (members_[m].vote) return !voted_ || members_[m].vote == voted_;
-    return !members_[m].down;
-  };
-  std::uint32_t out = 0;
-  for (std::uint32_t m = 0; m < size_; ++m) out += possible(m) ? 1 : 0;
-  return out;
-}
-
 void butterfly::fail_if_hopeless() {
   if (finished_) return;
   auto alone = std::all_of(others_.begin(), others_.end(),
                            [this](std::uint32_t m) { return members_[m].down || apart(m); });
-  if (!(alone && voted_) && possible_votes() >= majority()) return hopeless_since_.reset();
+  if (!(alone && ballot_.own()) && ballot_.possible() >= majority()) return hopeless_since_.reset();
   if (!hopeless_since_) hopeless_since_ = io_.time();
   if (!alone && io_.time() - *hopeless_since_ < config_.sender_timeout) return;
   auto why = reason::no_majority;

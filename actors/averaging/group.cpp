@@ -97,8 +97,8 @@ group_id group_actor::second_group(const group_id& first) {
 template <class Message>
 bool group_actor::hand_over(Message& message, const caf::strong_actor_ptr& sender) {
   for (auto& one : rounds_)
-    if (one.round->group().group == message.group) {
-      one.round->on(message, sender);
+    if (one.group().group == message.group) {
+      one.on(message, sender);
       return true;
     }
   return false;
@@ -111,7 +111,7 @@ void group_actor::for_round(Message& message) {
     // The decline is for the group, and so for both rounds.
     if constexpr (std::is_same_v<Message, member_declined>) {
       if (taken && rounds_.size() == 2 && message.group == begun_->group) {
-        message.group = rounds_.back().round->group().group;
+        message.group = rounds_.back().group().group;
         hand_over(message, current_sender());
       }
     }
@@ -154,11 +154,11 @@ void group_actor::on_timer(const tick& what) {
     return;
   case look_at_senders:
     if (finished()) return;
-    rounds_.back().round->check_senders();
+    rounds_.back().check_senders();
     set_timer(options_.sender_timeout / 4, look_at_senders);
     return leave_if_idle();
   case round_over:
-    if (what.token < rounds_.size()) rounds_[what.token].round->on_round_timeout();
+    if (what.token < rounds_.size()) rounds_[what.token].on_round_timeout();
     return leave_if_idle();
   case leave:
     return end();
@@ -180,12 +180,11 @@ void group_actor::begin_round(round_request request, group_begun group) {
   const auto size = request.values.size();
   options_.conduct->contribute(request.values, request);
   SHOAL_CHECK(request.values.size() == size, "a conduct must not change the number of values");
-  auto& one = rounds_.emplace_back(running_round{std::move(request), std::nullopt});
-  one.round.emplace(options_, one.request, group, here().id(), static_cast<round_io&>(*this),
-                    [this](round_result result) { conclude(std::move(result)); });
-  auto& round = *one.round;
-  contributed what{group.group,          group.epoch,
-                   round.self(),         static_cast<std::uint32_t>(group.members.size()),
+  auto& round = rounds_.emplace_back(options_, std::move(request), std::move(group), here().id(),
+                                     static_cast<round_io&>(*this),
+                                     [this](round_result result) { conclude(std::move(result)); });
+  contributed what{round.group().group,  round.group().epoch,
+                   round.self(),         static_cast<std::uint32_t>(round.group().members.size()),
                    request_.weight,      request_.samples,
                    round.contribution(), request_.takes,
                    first_of_two};
@@ -216,9 +215,9 @@ void group_actor::begin_second() {
   request.codecs = request_.second.codecs;
   SHOAL_CHECK(request.values.size() == 4 * request_.second.value_count,
               "a contribution of the second round's length");
-  const auto lost = rounds_.front().round->lost_members();
+  const auto lost = rounds_.front().lost_members();
   begin_round(std::move(request), std::move(group));
-  for (const auto& [member, why] : lost) rounds_.back().round->leave_out_member(member, why);
+  for (const auto& [member, why] : lost) rounds_.back().leave_out_member(member, why);
 }
 
 void group_actor::conclude(round_result result) {
@@ -239,7 +238,7 @@ void group_actor::conclude(round_result result) {
 /// The first of two rounds has failed for this member: the others must not wait for it in the
 /// second.
 void group_actor::decline_second() {
-  const auto self = rounds_.front().round->self();
+  const auto self = rounds_.front().self();
   const auto& members = begun_->members;
   for (std::size_t m = 0; m < members.size(); ++m)
     if (m != self && (members[m].reached != 0 || members[self].reached != 0))
@@ -286,8 +285,7 @@ void group_actor::matchmaking_failed(reason why) {
 
 void group_actor::leave_if_idle() {
   if (reported_ && !rounds_.empty() &&
-      std::all_of(rounds_.begin(), rounds_.end(),
-                  [](const running_round& one) { return one.round->idle(); }))
+      std::all_of(rounds_.begin(), rounds_.end(), [](const butterfly& one) { return one.idle(); }))
     end();
 }
 
@@ -300,7 +298,7 @@ void group_actor::on_down(const caf::actor_addr& whom) {
   matchmaking_->on_down(whom);
   for (std::size_t i = 0; i < rounds_.size(); ++i)
     // The end of the first round may begin the second.
-    rounds_[i].round->on_down(whom);
+    rounds_[i].on_down(whom);
   leave_if_idle();
 }
 

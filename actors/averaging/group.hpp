@@ -50,10 +50,6 @@ private:
     look_at_senders,
     leave
   };
-  struct running_round {
-    round_request request;
-    std::optional<butterfly> round;
-  };
 
   void on_down(const caf::actor_addr& whom) override;
   void on_timer(const tick& what);
@@ -68,7 +64,7 @@ private:
   bool of_second(const group_id& group) const {
     return has_second() && begun_ && group == second_group(begun_->group);
   }
-  bool finished() const { return !rounds_.empty() && rounds_.back().round->finished(); }
+  bool finished() const { return !rounds_.empty() && rounds_.back().finished(); }
   void matchmaking_failed(reason why);
   void leave_if_idle();
   void end();
@@ -89,12 +85,13 @@ private:
   void suspect(peer_id culprit, std::string why) override;
 
   caf::actor owner_;
+  // matchmaking_ reads these two where they stand.
   averaging_config options_;
   round_request request_;
   std::string key_;
   std::optional<matchmaking> matchmaking_;
   std::optional<group_begun> begun_;
-  std::deque<running_round> rounds_; // the rounds that have begun: one or two
+  std::deque<butterfly> rounds_; // the rounds that have begun: one or two
   payload first_mean_;
   std::vector<std::pair<caf::strong_actor_ptr, early_message>> early_;
   std::vector<caf::actor_addr> watched_;

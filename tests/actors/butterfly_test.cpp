@@ -12,6 +12,7 @@
 #include <functional>
 #include <limits>
 #include <set>
+#include <type_traits>
 
 using namespace shoal;
 using namespace shoal::actors;
@@ -40,6 +41,9 @@ std::vector<float> bits(const round_lab& lab, std::uint32_t member) {
 }
 
 } // namespace
+
+// A round may begin the next one from its own call, so what holds rounds must not move them.
+static_assert(!std::is_move_constructible_v<butterfly> && !std::is_copy_constructible_v<butterfly>);
 
 // -- part_reduction -------------------------------------------------------------------------------
 
