@@ -90,7 +90,7 @@ bool butterfly::from_member(std::uint32_t member, const caf::strong_actor_ptr& s
 bool butterfly::listen_to(std::uint32_t member, const caf::strong_actor_ptr& sender,
                           const char* what) {
   if (from_member(member, sender))
-    return !members_[member].down; // what it had sent before may still arrive
+    return !members_[member].down; // a lost member's messages may still arrive
   io_.suspect(0, what);
   return false;
 }
@@ -157,9 +157,8 @@ void butterfly::pump(std::uint32_t to) {
     if (!taken) return;
     const auto& next = *taken;
     const auto& part = parts_[next.part];
-    // It was reduced without us: on a slow line the rest of our slice would only delay what is
-    // wanted. A reducer that works by part needs our whole slice, also where we hold finished
-    // chunks.
+    // A finished chunk was reduced without our slice. On a slow line the slice would only delay the
+    // chunks that are wanted. A reducer that works by part needs our whole slice all the same.
     if (!next.reduced &&
         (by_part() ? part.missing == 0 : part.chunks[next.chunk].senders != nullptr))
       continue;
@@ -357,7 +356,7 @@ void butterfly::on(const reduced_chunk& message, const caf::strong_actor_ptr& se
   }
   if (message.senders.empty() || weight != message.weight)
     return ban(from, "reduced chunk whose weight is not that of its senders");
-  // The mean of finite values is finite; what is not would spoil the parameters for good.
+  // The mean of finite values is finite; another value would spoil the parameters for good.
   auto values = layout_.from_wire(replying(), message.part, *chunk, message.data);
   if (!values || (!values->is_size_only() && !kernels::all_finite(values->floats())))
     return ban(from, "reduced chunk with values that are not finite");

@@ -1,57 +1,60 @@
 // Butterfly all-reduce inside one closed group, with uneven parts. A plain state machine; the group
-// actor feeds it messages.
+// actor feeds it messages. Its parts are plain machines too:
+// part_layout has chunks and codecs, outbox the chunks to send, and part_reduction a reducer's
+// means. part_recovery has the parts of lost reducers, and ballot the votes.
 //
 // Steps, for P members and a vector of S bytes cut at the leader's boundaries:
-//   1. member i sends its slice of part j to member j, in chunks, at most `window_chunks` of them
-//      unacknowledged to each member. Acknowledgements go with the square of the members: in groups
-//      of more than 16 whose parts have so few chunks that the window never fills there are none;
-//      there the finished parts and votes say what arrived;
-//   2. member j reduces each chunk as soon as it has it from all senders (part_reduction.hpp: in
-//   member
-//      order, divided by the weights of exactly those senders), and sends it with that list to
-//      everybody, while others still come in; an aggregator of whole parts (aggregator.hpp) begins
-//      when the part is complete;
-//   3. a member that holds all parts votes: it tells everybody the version it holds (the hash of
-//   all lists
-//      of senders). When it knows the votes of more than half of the members for that version, or
-//      somebody who knew them says so, it is done: `ok` if every part holds every sender, else
-//      `partial`.
-// A sender that dies or is silent for sender_timeout is left out of the chunks that lack it. So
-// that one that trickles cannot make the round fail, so are those who are behind at half of
-// round_timeout, if more than half of the weight is there. A member that declines the group, or
-// sends what no correct member sends, is treated as one that died.
+//   1. Member i sends its slice of part j to member j, in chunks. At most `window_chunks` of them
+//      are unacknowledged to each member. The number of acknowledgements grows with the square of
+//      the members. So a group of more than 16 members, whose parts have so few chunks that the
+//      window never fills, has none. There the finished parts and votes say what arrived.
+//   2. Member j reduces a chunk as soon as all senders have delivered it (part_reduction.hpp). The
+//      mean is taken in member order, and divided by the weights of exactly those senders. Member j
+//      sends it with the list of senders to all members, while other chunks still come in. An
+//      aggregator of whole parts (aggregator.hpp) begins when the part is complete.
+//   3. A member that holds all parts votes: it tells all members the version that it holds, which
+//      is the hash of all lists of senders. The member is done when it knows that more than half
+//      of the members voted for that version. It is also done when a member that knew says so. The
+//      outcome is `ok` if every part holds every sender, else `partial`.
+// A sender that dies, or is silent for sender_timeout, is left out of the chunks that lack its
+// slices. So are the senders that are behind at half of round_timeout, if more than half of the
+// weight is there. Thus a trickling sender cannot make the round fail. A member that declines the
+// group, or sends what no correct member sends, is treated as one that died.
 //
-// A lost reducer. The order of part j is j, j + 1, ... round the group, without those who cannot be
-// reached. A member takes part j from the first in its order that is not gone for it. When that
-// changes it says to the new one what it holds already (part_query); whoever is first itself claims
-// the part: when each of those who are alive for it has said so, or that it has the whole part, it
-// fetches finished chunks that somebody has, asks all for their slices of the others, reduces
-// these, and serves everybody. Who still trusts an earlier one does not answer before it has all:
-// so nothing is reduced again that can still be had. (butterfly_recovery.cpp) One result. Two
-// members that take each other for dead may reduce the same part from different senders.
-//   But each member votes once, for what it holds, and two majorities share a member: at most one
-//   version ever gets a majority, and all members that end `ok` or `partial` hold that one. The
-//   others fail (the round is a `split` if somebody completed it) and find the leading branch in
-//   the records. When the members that are alive for us cannot make a majority any more, we fail:
-//   at once if we are alone, else after sender_timeout, in which somebody who sees more of them may
-//   tell us. (docs/adr/0011)
+// A lost reducer. The order of part j is j, j + 1, ... round the group, without the members that
+// cannot be reached. A member takes part j from the first in its order that is not gone for it.
+// When that first member changes, it sends the new one the chunks that it holds already
+// (part_query). A member that is itself first claims the part. It waits until each member that is
+// alive for it has said what it holds, or that it holds the whole part. Then it fetches the
+// finished chunks that some member holds, asks all members for their slices of the others, reduces
+// these, and serves all members. A member that still trusts an earlier reducer answers only once it
+// holds the whole part. So nothing is reduced again that can still be had. (butterfly_recovery.cpp)
 //
-// With a lossy codec everybody reckons with what the codec leaves, so that it is one result whoever
-// reduces: a reducer takes its own
-//   values as the others would get them, and holds its means as it sends them. A codec that drops
-//   values does so once, before the round: what it left is the contribution, which it writes
-//   without further loss, and the owner keeps the rest.
-// Who only reduces (takes = 0) gives nothing, gets no parts but its own, has no vote, and is done
-// when all others are.
+// One result. Two members that take each other for dead may reduce the same part from different
+// senders. But each member votes once, for the version that it holds, and two majorities share a
+// member. So at most one version ever gets a majority, and all members that end `ok` or `partial`
+// hold that version. The other members fail and find the leading branch in the records; the round
+// is a `split` if some member completed it. When the members that are alive for us cannot make a
+// majority any more, we fail: at once if we are alone, else after sender_timeout. In that time a
+// member that sees more of them may tell us. (docs/adr/0011, butterfly_result.cpp)
 //
-// Two members that cannot be reached say nothing to each other; they have no parts, and hear of the
-// majority from somebody whom both can reach.
-// Bytes on the wire per member (of P that all give and take; kernels/averaging_plan.hpp for
-// others): up and down S (1 - w_i) + S w_i (P - 1), w_i = share of its part, S as the codec writes
-// the vector. A lost reducer's part costs once more what is not finished of it: up and down of its
-// new reducer (P - 2) times that. The votes: 2 (P - 1) small messages each, and one delay. Memory:
-// own values, the finished chunks, as reducer what part_reduction keeps; nothing is kept for a loss
-// that is not there anyway (senders hold their own values until the round is over).
+// With a lossy codec all members count with the values that the codec leaves, so the result is the
+// same whoever reduces. A reducer takes its own values as the others would get them, and holds its
+// means as it sends them. A codec that drops values does so once, before the round: the values that
+// it left are the contribution, which it writes without further loss. The owner keeps the rest.
+// A member that only reduces (takes = 0) gives nothing, gets no parts but its own, and has no vote.
+// It is done when all other members are.
+//
+// Two members that cannot be reached say nothing to each other. They have no parts, and hear of the
+// majority from a member that both can reach.
+//
+// Bytes on the wire per member: S (1 - w_i) + S w_i (P - 1) up, and as many down. S is the size of
+// the vector as the codec writes it, and w_i the share of the member's part. All P members give and
+// take here; kernels/averaging_plan.hpp has the other cases. The unfinished rest of a lost
+// reducer's part costs its new reducer P - 2 times that rest, up and down. The votes are 2 (P - 1)
+// small messages for each member, and take one delay. Memory: own values, the finished chunks, and
+// in a reducer that of part_reduction. Nothing is kept for losses, because senders hold their own
+// values until the round is over.
 #pragma once
 
 #include "actors/averaging/ballot.hpp"
@@ -94,16 +97,16 @@ public:
   void check_senders();
   void on_round_timeout();
 
-  /// What we give, as the codec leaves it if it drops values.
+  /// Our values, as the codec leaves them if it drops values.
   const payload& contribution() const noexcept { return values_; }
-  /// Who is gone for us, and why.
+  /// The members that are gone for us, and why.
   std::vector<std::pair<std::uint32_t, reason>> lost_members() const;
-  /// It takes no part, or is gone: what another round of the same group says.
+  /// Another round of the same group says that the member declined or is gone.
   void leave_out_member(std::uint32_t member, reason why) { lose_and_go_on(member, why); }
 
-  /// We have our result.
+  /// The round is over for us.
   bool finished() const noexcept { return finished_; }
-  /// Nobody needs anything from us any more.
+  /// No member needs anything from us any more.
   bool idle() const;
   const group_begun& group() const noexcept { return group_; }
   std::uint32_t self() const noexcept { return self_; }
@@ -117,16 +120,17 @@ private:
   };
   using sender_list = std::shared_ptr<const std::vector<std::uint32_t>>;
   struct held_chunk {
-    payload wire;        // as its reducer sent it: whoever passes it on sends the same
+    payload
+        wire; // the bytes that its reducer sent: a member that passes the chunk on sends the same
     sender_list senders; // null: not held
   };
   struct part_state {
     chunk_grid grid;
     std::vector<held_chunk> chunks;
     std::uint32_t missing = 0; // chunks that are not held
-    std::uint32_t source = 0;  // whom we take it from; size_: nobody is left
+    std::uint32_t source = 0;  // the member that we take it from; size_: no member is left
     std::map<std::uint32_t, chunk_set>
-        receivers;                           // who takes it from us; what they have or were sent
+        receivers; // the members that take it from us; the chunks that they have or were sent
     std::optional<part_reduction> reduction; // if we reduce it
     part_recovery recovery;
   };
@@ -181,7 +185,7 @@ private:
 
   const averaging_config config_;
   const round_request request_;
-  payload values_;      // what we give
+  payload values_;      // our contribution
   float_buffer result_; // the mean as it comes; empty if we take none or values are size-only
   const group_begun group_;
   round_io& io_;

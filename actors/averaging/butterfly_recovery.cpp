@@ -47,7 +47,7 @@ void butterfly::lose_and_go_on(std::uint32_t m, reason why) {
   fail_if_hopeless();
 }
 
-// -- whose part it is now -------------------------------------------------------------------------
+// -- the reducer of a part -----------------------------------------------------------------------
 
 std::uint32_t butterfly::first_alive(std::uint32_t part) const {
   for (std::uint32_t step = 0; step < size_; ++step) {
@@ -119,8 +119,8 @@ void butterfly::on(const part_answer& message, const caf::strong_actor_ptr& send
   gather(message.part);
 }
 
-/// As who claimed the part: fetches what somebody has and, once all have spoken, reduces what
-/// nobody has.
+/// We claimed the part: fetches the chunks that some member has. Once all members have spoken,
+/// reduces the chunks that no member has.
 void butterfly::gather(std::uint32_t p) {
   auto& part = parts_[p];
   if (finished_ || p == self_ || part.source != self_ || part.missing == 0) return;
@@ -130,7 +130,8 @@ void butterfly::gather(std::uint32_t p) {
     tell(m, caf::make_message(part_wanted{group_.group, self_, p, 1, to_ranges(chunks)}));
   for (auto m : others_)
     if (takes(m) && !members_[m].down && !part.recovery.has_spoken(m)) return;
-  // Without a majority it would be for nothing; who sees one may still bring us its result.
+  // Without a majority the work would be for nothing. A member that sees one may still bring us its
+  // result.
   if (!next.any_left() || ballot_.possible() < majority()) return;
   if (!part.reduction) {
     part.reduction.emplace(part.grid, weights(), values_.is_size_only(), config_, io_.time());
@@ -155,10 +156,11 @@ void butterfly::on(const part_wanted& message, const caf::strong_actor_ptr& send
   auto chunks = from_ranges(message.chunks, part.grid.count());
   if (!chunks) return ban(message.member, "order for chunks that there are not");
   if (finished_ && parts_missing_ > 0) return; // we failed, and said so
-  // Each of them once: who could ask again and again would have our line for itself.
+  // A member gets each chunk once: one that could ask again and again would have our line for
+  // itself.
   const bool reduced = message.reduced != 0;
   if (!reduced && (request_.weight == 0 || part.source != message.member || message.part == self_))
-    return ban(message.member, "order for values by who is not to reduce them");
+    return ban(message.member, "order for values by a member that does not reduce them");
   const auto count = static_cast<std::uint32_t>(chunks->size());
   for (std::uint32_t k = 0; k < count; ++k) {
     if (!(*chunks)[k]) continue;

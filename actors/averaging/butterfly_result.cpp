@@ -58,9 +58,9 @@ void butterfly::vote_if_complete() {
 }
 
 void butterfly::on(const member_ready& message, const caf::strong_actor_ptr& sender) {
-  // Also of who is down for us: a vote is a vote.
+  // The vote of a member that is down for us counts, too.
   if (!from_member(message.member, sender)) return io_.suspect(0, "vote by a stranger");
-  if (!takes(message.member)) return ban(message.member, "vote by who takes no result");
+  if (!takes(message.member)) return ban(message.member, "vote by a member that takes no result");
   if (!ballot_.cast(message.member, message.version))
     return ban(message.member, "two votes in one round");
   if (!acknowledges_) reply_arrived(message.member);
@@ -144,7 +144,7 @@ void butterfly::on(const member_finished& message, const caf::strong_actor_ptr& 
   auto& member = members_[message.member];
   if (member.finished && !apart(message.member)) return;
   member.finished = true;
-  // Its round is over, and it goes its own way: nobody is to wait for it.
+  // The round of that member is over, and no member must wait for it.
   if (message.failed) return lose_and_go_on(message.member, reason::sender_lost);
   ballot_.announce(message.version);
   finish_if_decided();

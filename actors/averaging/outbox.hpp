@@ -21,7 +21,7 @@ public:
 
   void queue(std::uint32_t member, item what) { to_[member].waiting.push_back(what); }
   std::size_t waiting(std::uint32_t member) const { return to_[member].waiting.size(); }
-  /// Takes the next item; nothing if the window is full or nothing waits. An item that is really
+  /// Takes the next item; nothing if the window is full or no item waits. An item that is really
   /// sent counts as under way after sent().
   std::optional<item> next(std::uint32_t member) {
     auto& line = to_[member];

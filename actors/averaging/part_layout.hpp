@@ -31,8 +31,8 @@ public:
   /// A chunk's values in `vector`, which has all parts.
   payload slice(const payload& vector, std::uint32_t part, std::uint32_t chunk) const;
 
-  /// What `codec` writes for the chunk; without a codec the same payload. Requires: values that are
-  /// not hollow are finite.
+  /// The bytes that `codec` writes for the chunk; without a codec the same payload. Requires:
+  /// values that are not hollow are finite.
   payload to_wire(const codec_ptr& codec, std::uint32_t part, std::uint32_t chunk,
                   const payload& values) const;
   /// Nothing if to_wire never makes these bytes.
@@ -50,9 +50,9 @@ private:
   bool hollow_;
 };
 
-/// By part: how long the line of its reducer is busy with a round, at the rates that the members
-/// state; 0 for an empty part. The model is that of kernels/averaging_plan.hpp, with bytes as the
-/// codecs write them. No time is above `longest`.
+/// How long the line of each part's reducer is busy with a round; 0 for an empty part. The rates
+/// are those that the members state. The model is that of kernels/averaging_plan.hpp, with bytes as
+/// the codecs write them. No time is above `longest`.
 std::vector<duration> line_times(const part_layout& layout, const std::vector<member_info>& members,
                                  const round_codecs& codecs, duration longest);
 

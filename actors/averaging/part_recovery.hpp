@@ -1,6 +1,6 @@
-// What a member knows of one part whose reducer may be lost: who claims the part, who has asked us
-// for what, and, if we claim it ourselves, which chunks somebody has already and which ones have to
-// be reduced again. Decides only; butterfly_recovery.cpp sends.
+// One part whose reducer may be lost, as a member sees it: which members claim the part, and which
+// chunks they asked us for. If we claim the part, also which chunks some member holds already, and
+// which chunks we have to reduce again. A part_recovery decides; butterfly_recovery.cpp sends.
 #pragma once
 
 #include "actors/averaging/part_reduction.hpp"
@@ -38,7 +38,7 @@ public:
   bool has_reported(std::uint32_t member) const { return reports_.contains(member); }
   /// The member holds the whole part.
   void complete_at(std::uint32_t member) { complete_.insert(member); }
-  /// It has said what it holds.
+  /// The member has said which chunks it holds.
   bool has_spoken(std::uint32_t member) const {
     return reports_.contains(member) || complete_.contains(member);
   }
@@ -48,8 +48,8 @@ public:
     chunk_set left;                           ///< chunks that nobody said it holds
     bool any_left() const;
   };
-  /// What to do about the chunks that we neither hold, nor reduce, nor asked somebody for. A chunk
-  /// in `fetch` is not in a plan again unless its holder is lost. Requires: reduces().
+  /// Plans for the chunks that we neither hold, nor reduce, nor asked a member for. A chunk in
+  /// `fetch` is in no later plan unless its holder is lost. Requires: reduces().
   plan gather(const std::function<bool(std::uint32_t chunk)>& held);
   /// We reduce these chunks, too.
   void reduce_also(const chunk_set& these);

@@ -1,4 +1,4 @@
-// What a run's observers are told before it begins, and at its end.
+// Facts that the runner gives to a run's observers, at the begin and at the end of the run.
 #pragma once
 
 #include "actors/ids.hpp"
@@ -23,21 +23,22 @@
 namespace shoal::scenarios {
 
 struct observer_options {
-  std::string scenario; ///< its name
+  std::string scenario; ///< the name of the scenario
   std::uint64_t seed = 1;
   std::string world = "sim";
   record_options record;
   /// Machines that are peers; record.peers samples from these.
   std::vector<std::uint32_t> peer_machines;
-  /// Who a host of the fabric is. Asked once for each; may be asked from on_event.
+  /// The machine and the incarnation behind a host of the fabric. Asked once for each; may be asked
+  /// from on_event.
   host_names::identify identify;
-  /// What a link of the fabric is called, for transfers.jsonl.zst; empty: no such file.
+  /// The name of a link of the fabric, for transfers.jsonl.zst; empty: no such file.
   transfer_log::link_names link_name;
   /// Bytes sent so far by traffic class (data, averaging, state, control); may be empty.
   std::function<std::array<std::uint64_t, 4>()> bytes_sent;
-  /// What the network between real hosts counted so far; empty in a world that has none.
+  /// Counts of the network between real hosts; empty in a world that has no such network.
   std::function<wire_counts()> wire;
-  /// What a peer's machine really is; empty where all are open.
+  /// The true reachability of a peer's machine; empty where all machines are open.
   std::function<actors::reach(std::uint32_t machine)> true_reach;
   /// Which region a machine of this name is in, for traffic.csv; empty: no such file. Asked once
   /// for each; may be asked from on_event.
@@ -51,17 +52,17 @@ struct observer_options {
   observed_view view = observed_view::whole;
 };
 
-/// What the process of one host observes with, of options for the whole run: that host's peer, if
-/// it has one, and nobody else's.
+/// The options for the process of one host, from those for the whole run. The process observes the
+/// peer of that host, if there is one, and no other peer.
 observer_options local_view_of(observer_options whole, std::optional<std::uint32_t> peer_machine);
 
-/// What only the runner knows, at the end.
+/// Facts that only the runner knows, at the end.
 struct end_facts {
   duration time{};
   double wall_seconds = 0;
   bool deterministic = true; ///< false: no event hash (any world but sim)
   std::optional<std::string> state_hash;
-  summary::losses loss; ///< what is missing is taken from on_held_out_loss
+  summary::losses loss; ///< a missing loss is taken from on_held_out_loss
   leak_facts leaks;
   std::optional<actors::state_id> leading; ///< the state that the run ends with
 };

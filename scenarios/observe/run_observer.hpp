@@ -1,7 +1,7 @@
 // One observer of a run: an output or a count that the runner's facts are turned into. A new
 // protocol adds a file in scenarios/observe/observers and a line in observers.cpp. An observer
-// overrides what it wants to hear. It owns its files, its section of the summary and its metrics;
-// what several observers read is in the books.
+// overrides the calls that it wants to hear. An observer owns its files, its section of the summary
+// and its metrics. The books hold the state that several observers read.
 #pragma once
 
 #include "actors/observe.hpp"
@@ -18,7 +18,8 @@
 
 namespace shoal::scenarios {
 
-/// What several observers read. All but `now` change only through their own observer.
+/// State that several observers read. Only the observer of a book changes it; run_observers moves
+/// `now`.
 struct run_books {
   explicit run_books(observer_options with, const run_directory* files,
                      std::function<void(const swarm_round&)> on_final_round);
@@ -35,7 +36,7 @@ struct run_books {
   duration now{};
   std::uint64_t samples = 0; ///< in completed rounds
   std::optional<double> train_loss, held_out_loss;
-  /// Tells all observers that a peer left, unless they know it.
+  /// Tells all observers that a peer left, unless they know.
   std::function<void(duration time, actors::peer_id peer, std::string_view reason)> left;
 };
 
@@ -60,7 +61,7 @@ struct seen_fault {
   std::size_t number;
   const char* action;
   bool begins;
-  bool cuts_off;                         ///< it keeps hosts from hearing of others
+  bool cuts_off;                         ///< the fault keeps hosts from hearing of others
   const std::vector<std::string>& hosts; ///< empty: the fault is about all of them
 };
 
@@ -84,18 +85,19 @@ public:
   /// The books' time has moved.
   virtual void on_time() {}
 
-  /// Sets its values in the books' metrics: a row of metrics.csv is due.
+  /// Sets the observer's values in the books' metrics: a row of metrics.csv is due.
   virtual void set_metrics(duration) {}
   /// The row, with its newline.
   virtual void on_row(const std::string&) {}
 
-  /// Makes readable what its files have so far, in case the process is killed.
+  /// Makes the content of its files readable now, in case the process is killed.
   virtual void flush() {}
   /// Set when a file cannot be written (disk full).
   virtual const std::optional<failure>* error() const { return nullptr; }
-  /// The run is over. Adds its section of the summary, and says what it still has to say.
+  /// The run is over: the observer adds its section of the summary, and tells what is still untold.
   virtual void finish(const end_facts&, summary&) {}
-  /// Ends its files, after finish(). Only with a directory. Errors: a file cannot be written.
+  /// Ends the files of the observer, after finish(). Only with a directory. Errors: a file cannot
+  /// be written.
   virtual result<void> close() { return {}; }
 };
 

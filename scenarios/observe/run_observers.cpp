@@ -97,7 +97,7 @@ void run_observers::on_observation(duration time, actors::peer_id peer, std::uin
   advance(time);
   const seen_observation seen{time, peer, machine, host_name, what};
   for (const auto& each : all_) each->on_observation(seen);
-  // A process that is killed leaves what it had said of its rounds.
+  // A process that is killed leaves its observations of rounds behind.
   if (books_->options.view == observed_view::local &&
       (actors::holds_alternative<actors::contributed>(what) ||
        actors::holds_alternative<actors::round_ended>(what)))
@@ -118,7 +118,7 @@ void run_observers::on_host_killed(duration time, actors::peer_id peer, std::str
 }
 
 void run_observers::left(duration time, actors::peer_id peer, std::string_view reason) {
-  if (!books_->peers.ended(time, peer, reason)) return; // it left before it was killed
+  if (!books_->peers.ended(time, peer, reason)) return; // the peer left before its host was killed
   const std::string host = books_->peers.name_of(peer);
   const seen_peer seen{time, peer, host, reason};
   for (const auto& each : all_) each->on_peer_left(seen);
@@ -199,7 +199,7 @@ result<void> run_observers::finish(const end_facts& facts, summary& into) {
   if (books.directory != nullptr)
     for (const auto& each : all_)
       if (auto closed = each->close(); !closed && out) out = failure{closed.error()};
-  // Their files are closed: what a world says while it ends comes too late.
+  // The files are closed: an event of the world's own end would come too late.
   watching_events_.clear();
   all_.clear();
   return out;

@@ -4,8 +4,8 @@
 // go back.
 //
 // A process of a cluster sees one host only (observer_options::view). Then rounds, samples and
-// peers are this host's, what takes several members to judge is not judged, and the logs are
-// flushed as they grow, so that a process that is killed leaves what it knew.
+// peers are those of this host. A rule that takes several members to judge is not judged. The logs
+// are flushed as they grow, so that a process that is killed leaves its knowledge behind.
 #pragma once
 
 #include "actors/ids.hpp"
@@ -32,7 +32,7 @@ struct run_progress {
   duration time{};
   std::uint64_t epoch = 0;
   std::uint64_t samples = 0;        ///< in completed rounds
-  std::optional<double> train_loss; ///< of the last row of metrics with any
+  std::optional<double> train_loss; ///< in the last row of metrics that has a loss
   std::optional<double> held_out_loss;
   std::uint64_t peers_joined = 0, peers_left = 0, peers_alive = 0, peers_in_sync = 0;
   std::uint64_t events = 0;
@@ -51,7 +51,7 @@ public:
   void on_event(const netem::delivered_event& event);
   /// Each transfer of bulk, when it ends.
   void on_transfer(const netem::transfer_record& what);
-  /// What an actor of `peer`, on machine `machine`, observes. Hosts without a peer (the shard's)
+  /// An actor of `peer`, on machine `machine`, observes `what`. Hosts without a peer (the shard's)
   /// observe too, under an id that never started; the log's sample does not leave them out.
   void on_observation(duration time, actors::peer_id peer, std::uint32_t machine,
                       std::string_view host_name, const actors::observation& what);
@@ -63,13 +63,13 @@ public:
   /// An actor of this process reached this probe. Requires: the probe is one of
   /// actors::probes::all.
   void on_point(std::string_view point);
-  /// A fault of the scenario strikes these hosts, or its effect on them is over; `hosts` is empty
-  /// if the fault is about all of them. `cuts_off`: the fault keeps hosts from hearing of others.
+  /// A fault of the scenario strikes these hosts, or its effect on them is over. Without `hosts`
+  /// the fault is about all hosts. `cuts_off`: the fault keeps hosts from hearing of others.
   void on_fault(duration time, std::size_t number, const char* action, bool begins, bool cuts_off,
                 const std::vector<std::string>& hosts);
   void on_held_out_loss(duration time, double loss);
-  /// Time has come to `time`. On the wall clock nothing may happen for long; whoever calls this now
-  /// and then has rows and metrics all the same.
+  /// Time has come to `time`. On the wall clock nothing may happen for long. A caller that calls
+  /// this now and then has rows and metrics all the same.
   void on_time(duration time);
 
   run_progress progress() const;
@@ -79,10 +79,9 @@ public:
   /// Set when a log cannot be written (disk full): the run should end, finish() returns it too.
   const std::optional<failure>& write_error() const noexcept;
 
-  /// Ends all books and writes metrics.csv, metrics.prom, epochs.csv, peers.csv, contributions.csv,
-  /// traffic.csv, events.jsonl.zst and transfers.jsonl.zst; summary.json is for the caller to
-  /// write, who may add a baseline. Call once. Errors: a file cannot be written. The summary is in
-  /// `into` all the same.
+  /// Ends all books and the files of all observers. The caller writes summary.json, and may add a
+  /// baseline before. Call once. Errors: a file cannot be written; `into` has the summary all the
+  /// same.
   result<void> finish(const end_facts& facts, summary& into);
 
 private:
@@ -94,7 +93,7 @@ private:
 
   std::unique_ptr<run_books> books_;
   std::vector<std::unique_ptr<run_observer>> all_;
-  std::vector<run_observer*> watching_events_; // those of them that see events
+  std::vector<run_observer*> watching_events_; // the observers that see events
   duration next_row_{};
 };
 

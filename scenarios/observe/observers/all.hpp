@@ -9,17 +9,17 @@ namespace shoal::scenarios::observing {
 result<std::unique_ptr<run_observer>> history(run_books& books);
 /// The invariants.
 result<std::unique_ptr<run_observer>> checks(run_books& books);
-/// What the run's listener hears, but for phases and for what other observers tell it.
+/// Tells the run's listener about hosts, rounds and faults.
 result<std::unique_ptr<run_observer>> listener(run_books& books);
 /// Rounds and how they ended.
 result<std::unique_ptr<run_observer>> rounds(run_books& books);
 /// Peers that join and leave, and peers.csv.
 result<std::unique_ptr<run_observer>> peers(run_books& books);
-/// The phases of peers, for the run's listener.
+/// Tells the run's listener about the phases of peers.
 result<std::unique_ptr<run_observer>> phases(run_books& books);
 /// Training and held-out losses.
 result<std::unique_ptr<run_observer>> losses(run_books& books);
-/// What peers believe to be reachable by, against what they are.
+/// The reachability that peers believe to have, against the true one.
 result<std::unique_ptr<run_observer>> reachability(run_books& books);
 /// Totals of each virtual day.
 result<std::unique_ptr<run_observer>> days(run_books& books);

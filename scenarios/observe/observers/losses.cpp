@@ -44,7 +44,7 @@ public:
 private:
   run_books& books_;
   std::uint64_t computed_ = 0; // since the last row
-  double loss_sum_ = 0;        // of these samples
+  double loss_sum_ = 0;        // the losses of these samples
   duration last_row_{};
   std::optional<double> first_held_out_;
 };

@@ -5,8 +5,8 @@ namespace shoal::scenarios {
 namespace {
 
 std::vector<make_observer>& list() {
-  // Order matters: the invariants judge an observation before its round can become final, the
-  // listener hears of a member's end before it hears of the round's, and the log has a round's line
+  // The order matters. The invariants judge an observation before its round can become final. The
+  // listener hears of a member's end before it hears of the round's. The log has a round's line
   // before the line of the observation that made the round final.
   static std::vector<make_observer> all{
       observing::history, observing::checks,        observing::listener, observing::rounds,

@@ -4,7 +4,7 @@
 
 using namespace shoal::actors;
 
-TEST_CASE("a member gets its items in order, and no more than the window at a time") {
+TEST_CASE("a member gets its items in order and no more than the window at a time") {
   outbox box(2, 2);
   for (std::uint32_t k = 0; k < 3; ++k) box.queue(1, {false, 0, k});
   CHECK(box.waiting(1) == 3);
@@ -19,7 +19,7 @@ TEST_CASE("a member gets its items in order, and no more than the window at a ti
   CHECK_FALSE(box.next(1));
 }
 
-TEST_CASE("an item that is skipped is not under way, and a confirmation of nothing is refused") {
+TEST_CASE("a skipped item is not under way and a confirmation of nothing is refused") {
   outbox box(1, 1);
   box.queue(0, {true, 3, 0});
   box.queue(0, {true, 3, 1});
@@ -28,7 +28,7 @@ TEST_CASE("an item that is skipped is not under way, and a confirmation of nothi
   CHECK_FALSE(box.confirmed(0));
 }
 
-TEST_CASE("a lost member's items go, and a failed round's go for all members") {
+TEST_CASE("a lost member's items are dropped and a failed round drops all items") {
   outbox box(2, 1);
   for (std::uint32_t m = 0; m < 2; ++m) {
     box.queue(m, {});
@@ -41,5 +41,5 @@ TEST_CASE("a lost member's items go, and a failed round's go for all members") {
   CHECK_FALSE(box.confirmed(0));
   box.clear();
   CHECK(box.waiting(1) == 0);
-  CHECK(box.confirmed(1)); // what was sent may still be confirmed
+  CHECK(box.confirmed(1)); // an item on its way may still be confirmed
 }

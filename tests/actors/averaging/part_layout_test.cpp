@@ -18,7 +18,7 @@ payload counting(std::size_t values) {
 
 } // namespace
 
-TEST_CASE("parts begin at the leader's boundaries, and the last chunk of a part may be short") {
+TEST_CASE("parts begin at the leader's boundaries and the last chunk of a part may be short") {
   const part_layout layout({0, 5, 5, 8}, 8, false); // chunks of two values
   CHECK(layout.grid(0).count() == 3);
   CHECK(layout.grid(1).count() == 0);
@@ -30,7 +30,7 @@ TEST_CASE("parts begin at the leader's boundaries, and the last chunk of a part 
   CHECK(layout.slice(vector, 2, 0).floats()[1] == 6.0f);
 }
 
-TEST_CASE("a chunk is found by its offset, and only if the bytes can be its own") {
+TEST_CASE("a chunk is found by its offset and only if the bytes can be its own") {
   const part_layout layout({0, 5, 8}, 8, false);
   const payload two = counting(2), one = counting(1);
   CHECK(layout.find_chunk(nullptr, 0, 8, two) == 1u);
@@ -42,7 +42,7 @@ TEST_CASE("a chunk is found by its offset, and only if the bytes can be its own"
   CHECK(part_layout({0, 5, 8}, 8, true).find_chunk(nullptr, 0, 8, payload::hollow(8)) == 1u);
 }
 
-TEST_CASE("with a codec a chunk has the codec's bytes, and reads back as the codec leaves it") {
+TEST_CASE("with a codec a chunk has the codec's bytes and reads back as the codec leaves it") {
   const part_layout layout({0, 6}, 16, false);
   const auto codec = std::make_shared<const kernels::vector_codec>(kernels::codec::float16);
   const payload values = layout.slice(counting(6), 0, 1);
@@ -59,7 +59,7 @@ TEST_CASE("with a codec a chunk has the codec's bytes, and reads back as the cod
   CHECK(layout.wire_bytes(nullptr, 0) == 24);
 }
 
-TEST_CASE("a line is busy with what its member sends and gets as sender, reducer and receiver") {
+TEST_CASE("a line is busy with the slices and means that its member sends and gets") {
   const part_layout layout({0, 1000, 2000, 2000}, 4096, false);
   std::vector<member_info> members(3);
   for (auto& member : members) member.weight = 1, member.rate_up = member.rate_down = 8000;
@@ -68,7 +68,7 @@ TEST_CASE("a line is busy with what its member sends and gets as sender, reducer
   REQUIRE(times.size() == 3);
   // Member 0 sends a slice of 4000 bytes, and its part of 4000 bytes to two members.
   CHECK(times[0] == 24s);
-  // Member 1 sends, and gets, three times 4000 bytes.
+  // Member 1 sends three times 4000 bytes and gets as many.
   CHECK(times[1] == 12s);
   CHECK(times[2] == 0s); // an empty part
   CHECK(line_times(layout, members, {}, 5s)[1] == 5s);

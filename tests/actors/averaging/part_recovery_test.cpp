@@ -10,8 +10,7 @@ const auto nothing = [](std::uint32_t) { return false; };
 
 } // namespace
 
-TEST_CASE(
-    "a claimer fetches what members hold, from the first that holds it, and each chunk once") {
+TEST_CASE("a claimer fetches each chunk once and from the first member that holds it") {
   part_recovery part;
   CHECK_FALSE(part.reduces());
   part.reduce(chunk_set(4, false));
@@ -31,7 +30,7 @@ TEST_CASE(
   CHECK(part.gather(nothing).fetch.empty());
 }
 
-TEST_CASE("a chunk whose holder is lost is fetched from another one, or reduced") {
+TEST_CASE("a chunk whose holder is lost is fetched from another member or reduced") {
   part_recovery part;
   part.reduce(chunk_set(2, false));
   part.complete_at(1);
@@ -46,7 +45,7 @@ TEST_CASE("a chunk whose holder is lost is fetched from another one, or reduced"
   CHECK_FALSE(part.gather(nothing).any_left());
 }
 
-TEST_CASE("a member is given a chunk once, as our slice and as a finished chunk") {
+TEST_CASE("a member is given a chunk once as our slice and once as a finished chunk") {
   part_recovery part;
   CHECK(part.give(1, false, 0, 2));
   CHECK_FALSE(part.give(1, false, 0, 2));
@@ -55,7 +54,7 @@ TEST_CASE("a member is given a chunk once, as our slice and as a finished chunk"
   CHECK(part.give(2, false, 0, 2));
 }
 
-TEST_CASE("claimants are told once, and a lost one never") {
+TEST_CASE("claimants are told once and a lost claimant never") {
   part_recovery part;
   part.claimed_by(3);
   part.claimed_by(1);

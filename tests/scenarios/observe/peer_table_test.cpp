@@ -6,7 +6,7 @@ using namespace shoal;
 using namespace shoal::scenarios;
 using namespace std::chrono_literals;
 
-TEST_CASE("a peer ends once, and its next incarnation is another peer") {
+TEST_CASE("a peer ends once and its next incarnation is another peer") {
   peer_table peers;
   CHECK(peers.name_of(0x3f) == "peer 3f");
   CHECK_FALSE(peers.ended(1s, 1, "killed"));
