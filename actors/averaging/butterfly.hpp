@@ -23,7 +23,7 @@
 //
 // A lost reducer. The order of part j is j, j + 1, ... round the group, without the members that
 // cannot be reached. A member takes part j from the first in its order that is not gone for it.
-// When that first member changes, it sends the new one the chunks that it holds already
+// When that first member changes, the member tells the new one which chunks it holds already
 // (part_query). A member that is itself first claims the part. It waits until each member that is
 // alive for it has said what it holds, or that it holds the whole part. Then it fetches the
 // finished chunks that some member holds, asks all members for their slices of the others, reduces
