@@ -86,8 +86,8 @@ void butterfly::succeed() {
   result.outcome = outcome::ok;
   if (!takes(self_)) return finish(std::move(result), false);
   result.given = values_;
-  result.values =
-      values_.is_hollow() ? payload::hollow(values_.size()) : result_.slice(0, values_.size());
+  result.values = values_.is_size_only() ? payload::size_only(values_.size())
+                                         : result_.slice(0, values_.size());
   auto givers =
       static_cast<std::size_t>(std::count_if(group_.members.begin(), group_.members.end(),
                                              [](const member_info& m) { return m.weight > 0; }));

@@ -8,8 +8,8 @@
 namespace shoal::actors {
 
 part_layout::part_layout(std::vector<std::uint64_t> boundaries, std::uint64_t chunk_bytes,
-                         bool hollow)
-    : boundaries_(std::move(boundaries)), chunk_bytes_(chunk_bytes), hollow_(hollow) {}
+                         bool size_only)
+    : boundaries_(std::move(boundaries)), chunk_bytes_(chunk_bytes), size_only_(size_only) {}
 
 payload part_layout::slice(const payload& vector, std::uint32_t part, std::uint32_t chunk) const {
   const auto in = grid(part);
@@ -19,8 +19,8 @@ payload part_layout::slice(const payload& vector, std::uint32_t part, std::uint3
 payload part_layout::to_wire(const codec_ptr& codec, std::uint32_t part, std::uint32_t chunk,
                              const payload& values) const {
   if (!codec) return values;
-  if (values.is_hollow())
-    return payload::hollow(codec->bytes(first_value(part, chunk), values.size() / 4));
+  if (values.is_size_only())
+    return payload::size_only(codec->bytes(first_value(part, chunk), values.size() / 4));
   auto bytes = codec->encode(first_value(part, chunk), values.floats());
   SHOAL_CHECK(bytes.ok(), "values that are finite can be written");
   return payload{std::move(*bytes)};
@@ -30,7 +30,7 @@ std::optional<payload> part_layout::from_wire(const codec_ptr& codec, std::uint3
                                               std::uint32_t chunk, const payload& wire) const {
   if (!codec) return wire;
   const auto bytes = grid(part).size(chunk);
-  if (wire.is_hollow()) return payload::hollow(bytes);
+  if (wire.is_size_only()) return payload::size_only(bytes);
   float_buffer values(bytes / 4);
   if (!codec->decode(first_value(part, chunk), wire.bytes(), values.floats())) return std::nullopt;
   return values.slice(0, bytes);
@@ -40,7 +40,7 @@ std::optional<std::uint32_t> part_layout::find_chunk(const codec_ptr& codec, std
                                                      std::uint64_t offset,
                                                      const payload& wire) const {
   const auto in = grid(part);
-  if (offset >= in.part_bytes || offset % in.piece != 0 || wire.is_hollow() != hollow_)
+  if (offset >= in.part_bytes || offset % in.piece != 0 || wire.is_size_only() != size_only_)
     return std::nullopt;
   const auto chunk = static_cast<std::uint32_t>(offset / in.piece);
   const auto bytes = in.size(chunk);

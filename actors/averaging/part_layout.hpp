@@ -17,9 +17,9 @@ class part_layout {
 public:
   using codec_ptr = std::shared_ptr<const kernels::vector_codec>;
 
-  /// Part p has the values from boundaries[p] to boundaries[p + 1]. `hollow`: values have a size
+  /// Part p has the values from boundaries[p] to boundaries[p + 1]. `size_only`: values have a size
   /// and no content.
-  part_layout(std::vector<std::uint64_t> boundaries, std::uint64_t chunk_bytes, bool hollow);
+  part_layout(std::vector<std::uint64_t> boundaries, std::uint64_t chunk_bytes, bool size_only);
 
   chunk_grid grid(std::uint32_t part) const {
     return {4 * (boundaries_[part + 1] - boundaries_[part]), chunk_bytes_};
@@ -32,7 +32,7 @@ public:
   payload slice(const payload& vector, std::uint32_t part, std::uint32_t chunk) const;
 
   /// The bytes that `codec` writes for the chunk; without a codec the same payload. Requires:
-  /// values that are not hollow are finite.
+  /// values that are not size-only are finite.
   payload to_wire(const codec_ptr& codec, std::uint32_t part, std::uint32_t chunk,
                   const payload& values) const;
   /// Nothing if to_wire never makes these bytes.
@@ -47,7 +47,7 @@ public:
 private:
   std::vector<std::uint64_t> boundaries_;
   std::uint64_t chunk_bytes_;
-  bool hollow_;
+  bool size_only_;
 };
 
 /// How long the line of each part's reducer is busy with a round; 0 for an empty part. The rates

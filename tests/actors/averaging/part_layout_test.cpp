@@ -38,8 +38,8 @@ TEST_CASE("a chunk is found by its offset and only if the bytes can be its own")
   CHECK_FALSE(layout.find_chunk(nullptr, 0, 16, two)); // one value is left there
   CHECK_FALSE(layout.find_chunk(nullptr, 0, 4, two));  // the middle of a chunk
   CHECK_FALSE(layout.find_chunk(nullptr, 0, 24, one)); // behind the part
-  CHECK_FALSE(layout.find_chunk(nullptr, 0, 8, payload::hollow(8)));
-  CHECK(part_layout({0, 5, 8}, 8, true).find_chunk(nullptr, 0, 8, payload::hollow(8)) == 1u);
+  CHECK_FALSE(layout.find_chunk(nullptr, 0, 8, payload::size_only(8)));
+  CHECK(part_layout({0, 5, 8}, 8, true).find_chunk(nullptr, 0, 8, payload::size_only(8)) == 1u);
 }
 
 TEST_CASE("with a codec a chunk has the codec's bytes and reads back as the codec leaves it") {
@@ -54,7 +54,7 @@ TEST_CASE("with a codec a chunk has the codec's bytes and reads back as the code
   REQUIRE(read);
   CHECK(read->floats()[0] == 4.0f);
   CHECK(read->floats()[1] == 5.0f);
-  CHECK(layout.to_wire(codec, 0, 1, payload::hollow(8)).size() == 4);
+  CHECK(layout.to_wire(codec, 0, 1, payload::size_only(8)).size() == 4);
   CHECK(layout.wire_bytes(codec, 0) == 12);
   CHECK(layout.wire_bytes(nullptr, 0) == 24);
 }
