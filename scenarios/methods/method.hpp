@@ -23,9 +23,11 @@ struct role_site; // scenarios/roles/role.hpp
 
 /// What others have to know of a method, with the options of one scenario.
 struct method_traits {
-  /// Peers average parameters of their own, with equal weights; otherwise gradients of one state,
-  /// weighted by samples.
+  /// Peers average parameters of their own; otherwise what leads all of them from one state to the
+  /// next.
   bool averages_parameters = false;
+  /// A contribution weighs as much as the samples in it; otherwise all weigh the same.
+  bool weights_are_samples = true;
   /// A peer computes while its round runs, and follows the others when its job is over.
   bool computes_meanwhile = false;
   /// Samples in an epoch over the whole swarm; none: epochs follow from something else.

@@ -65,6 +65,7 @@ method_definition averaged_parameters(const char* name) {
 method_traits common_traits(const averaged_parameters_options& o) {
   method_traits traits;
   traits.averages_parameters = true;
+  traits.weights_are_samples = false;
   traits.computes_meanwhile = true;
   traits.max_epoch_difference = o.max_staleness;
   return traits;

@@ -72,7 +72,7 @@ namespace shoal::scenarios {
 struct sample_book_options {
   duration lease_time = std::chrono::seconds(60);
   duration settle_time = std::chrono::seconds(30);
-  bool weights_are_samples = true; ///< false where parameters are averaged
+  bool weights_are_samples = true; ///< false where all contributions weigh the same
   /// What is computed while a round is under way is in the next one (in which it has to be).
   bool computes_meanwhile = false;
   std::function<std::string(actors::peer_id)> name_of; ///< for texts

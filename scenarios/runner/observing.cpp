@@ -111,7 +111,7 @@ observer_options runner::state::what_to_watch(const run_directory* directory) {
   const auto traits = traits_of(what);
   if (traits.max_epoch_difference)
     out.invariants.max_epoch_difference = *traits.max_epoch_difference;
-  out.invariants.weights_are_samples = !traits.averages_parameters;
+  out.invariants.weights_are_samples = traits.weights_are_samples;
   out.invariants.one_branch = !traits.averages_parameters;
   out.invariants.computes_meanwhile = traits.computes_meanwhile;
   if (options.node)

@@ -113,7 +113,7 @@ watched_swarm watch(swarm what, const fs::path& folder) {
         scenarios::event_detail::none; // a local view logs its rounds all the same
     options.bytes_sent = [] { return std::array<std::uint64_t, 4>{1, 20, 300, 4000}; };
     options.invariants.takeovers = scenario.data.replicas > 1;
-    options.invariants.weights_are_samples = !scenarios::traits_of(scenario).averages_parameters;
+    options.invariants.weights_are_samples = scenarios::traits_of(scenario).weights_are_samples;
     options.invariants.computes_meanwhile = scenarios::traits_of(scenario).computes_meanwhile;
     options = scenarios::local_view_of(std::move(options),
                                        is_peer ? std::optional(machine) : std::nullopt);
