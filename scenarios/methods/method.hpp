@@ -3,6 +3,7 @@
 // runner and the observers read its traits, never its name.
 #pragma once
 
+#include "kernels/base/result.hpp"
 #include "scenarios/schema/checking.hpp"
 #include "scenarios/schema/registry.hpp"
 #include "scenarios/schema/scenario.hpp"
@@ -11,11 +12,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 
 namespace shoal::actors {
 struct peer_config;
-}
+class workload;
+} // namespace shoal::actors
 
 namespace shoal::scenarios {
 
@@ -54,6 +57,11 @@ struct method_definition : kind_definition {
   std::function<void(const scenario&, checking&)> check;
   /// Fills in what peers of this method are told besides what all are. May be empty.
   std::function<void(const scenario&, actors::peer_config&)> configure;
+  /// What peers of this method compute: `work`, or a workload around it whose step is the method's.
+  /// Errors: options that make no sense for `work`. May be empty: `work`.
+  std::function<result<std::shared_ptr<const actors::workload>>(
+      const scenario&, std::shared_ptr<const actors::workload> work)>
+      wrap;
   /// Spawns the training peer of a host.
   std::function<caf::actor(const role_site&)> spawn;
 };

@@ -1,6 +1,7 @@
 #include "scenarios/workloads/prepared.hpp"
 
 #include "actors/training/low_rank_workload.hpp"
+#include "scenarios/methods/method.hpp"
 #include "scenarios/schema/start_from.hpp"
 #include "scenarios/workloads/workload.hpp"
 
@@ -49,6 +50,11 @@ result<void> save_checkpoint(const scenario& from, const kernels::optimizer_conf
 
 result<std::shared_ptr<const actors::workload>>
 averaged_workload(const scenario& from, std::shared_ptr<const actors::workload> work) {
+  if (const auto& wrap = from.training.method.definition().wrap) {
+    auto wrapped = wrap(from, std::move(work));
+    if (!wrapped) return wrapped;
+    work = std::move(*wrapped);
+  }
   if (from.averaging.power_sgd_rank == 0) return work;
   auto how = low_rank_of(from);
   if (!how) return failure{how.error()};
@@ -96,7 +102,10 @@ result<std::optional<training_start>> load_training_start(const scenario& from,
   state.optimizer = payload{std::move(saved->optimizer_state)};
   if (how != nullptr && !goes_on)
     state = dynamic_cast<const actors::low_rank_workload&>(work).with_first_q(std::move(state));
-  if (!saved->method_state.empty()) state.method_state = payload{std::move(saved->method_state)};
+  // A checkpoint of another method begins this one's state anew.
+  if (!saved->method_state.empty() &&
+      saved->method_state.size() == work.initial().method_state.size())
+    state.method_state = payload{std::move(saved->method_state)};
   return std::optional<training_start>{std::move(out)};
 }
 

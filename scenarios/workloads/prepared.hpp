@@ -55,8 +55,9 @@ result<void> save_checkpoint(const scenario& from, const kernels::optimizer_conf
                              const std::string& data_digest, const actors::model_state& state,
                              std::uint64_t data_from, const std::string& path);
 
-/// What peers compute: `work`, or with averaging.power_sgd_rank a workload around it whose
-/// gradients are averaged in two rounds. Errors: a rank that makes no sense for it.
+/// What peers compute: `work`, or what the training method makes of it; with
+/// averaging.power_sgd_rank a workload around that whose gradients are averaged in two rounds.
+/// Errors: a rank, or options of the method, that make no sense for it.
 result<std::shared_ptr<const actors::workload>>
 averaged_workload(const scenario& from, std::shared_ptr<const actors::workload> work);
 /// How what is averaged is written.
