@@ -34,7 +34,8 @@ void device::on_exit() {
 void device::start_next(queue which) {
   const auto& job = jobs_[which].front();
   auto seconds = static_cast<double>(job.samples) / profile_.samples_per_second;
-  if (job.samples == 0 || job.step) seconds += to_seconds(profile_.step_time);
+  const bool step = job.samples == 0 || job.step;
+  if (step && !job.untimed) seconds += to_seconds(profile_.step_time);
   if (profile_.jitter > 0) seconds *= std::max(0.1, jitter_.normal(1, profile_.jitter));
   here().run(job.samples == 0 ? "optimizer step" : "gradient", *job.work, from_seconds(seconds),
              caf::actor_cast<caf::actor>(this), which);

@@ -24,14 +24,15 @@ struct device_profile {
 };
 
 /// Local message to a device: run `work`, which takes the time of `samples` samples. 0 samples is
-/// an optimizer step; with `step`, one follows the samples. The device answers work_done{token} to
-/// `reply_to`, a local actor.
+/// an optimizer step; with `step`, one follows the samples. An `untimed` job takes no time, and waits
+/// for no job of the device. The device answers work_done{token} to `reply_to`, a local actor.
 struct compute_job {
   std::shared_ptr<std::function<void()>> work;
   std::uint64_t samples = 0;
   std::uint64_t token = 0;
   caf::actor reply_to;
   bool step = false;
+  bool untimed = false;
 };
 
 class device final : public protocol_actor {
@@ -43,7 +44,7 @@ public:
 private:
   enum queue : std::uint64_t { on_device, on_host };
   queue queue_of(const compute_job& job) const {
-    return profile_.offload && job.samples == 0 ? on_host : on_device;
+    return job.untimed || (profile_.offload && job.samples == 0) ? on_host : on_device;
   }
   void start_next(queue which);
 

@@ -36,7 +36,7 @@ state_ptr state_pool::step(const state_ptr& before, const payload& mean_gradient
     next.epoch = before->epoch + 1;
     next.id = after;
     next.samples = before->samples + weight;
-    next.method_state = before->method_state;
+    if (next.method_state.empty()) next.method_state = before->method_state;
     return std::make_shared<const model_state>(std::move(next));
   };
   if (!share_) {

@@ -314,7 +314,8 @@ void training_peer::compute(std::function<void()> work, std::uint64_t samples,
                             std::function<void()> then, bool is_step) {
   parts_->jobs[++last_job_] = std::move(then);
   send(parts_->device, compute_job{std::make_shared<std::function<void()>>(std::move(work)),
-                                   samples, last_job_, caf::actor_cast<caf::actor>(this), is_step});
+                                   samples, last_job_, caf::actor_cast<caf::actor>(this), is_step,
+                                   samples == 0 && traits_.untimed_rounds});
 }
 
 void training_peer::on_work_done(const work_done& message) {

@@ -47,6 +47,7 @@ struct method_traits {
   bool steps_locally = false;   ///< a sample changes the peer's own parameters at once
   std::uint64_t method_state_bytes =
       0; ///< size of model_state::method_state; 0 if states have none
+  bool untimed_rounds = false; ///< the step after a round takes no time of the device
 };
 
 class training_peer : public protocol_actor {

@@ -58,7 +58,8 @@ public:
                             std::uint64_t count, std::span<double> gradient_sum) const = 0;
 
   /// One optimizer step with the mean gradient. With low_rank(), the argument is the means of both
-  /// rounds, in order. Sets parameters, optimizer and step of the result.
+  /// rounds, in order. Sets parameters, optimizer and step of the result, and method_state if the
+  /// step changes it.
   virtual model_state step(const model_state& at, const payload& mean_gradient) const = 0;
 
   /// Repairs an average of optimizer states that passed a lossy codec, so that a step can be taken
