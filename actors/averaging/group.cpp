@@ -36,7 +36,8 @@ caf::behavior group_actor::make_behavior() {
   const auto deadline_utc = here().utc_ns() + leader_wait.count();
   matchmaking_.emplace(options_, request_, self, deadline_utc, static_cast<round_io&>(*this),
                        matchmaking::events{[this](const group_begun& group) { begin(group); },
-                                           [this](reason why) { matchmaking_failed(why); }});
+                                           [this](reason why) { matchmaking_failed(why); },
+                                           [this] { set_timer(request_.grace, grace_over); }});
   record mine;
   mine.subkey = fmt::format("{:016x}", here().id());
   mine.address = address();
@@ -149,6 +150,8 @@ void group_actor::on_timer(const tick& what) {
     return matchmaking_->on_deadline(true);
   case give_up:
     return matchmaking_->on_give_up();
+  case grace_over:
+    return matchmaking_->on_grace_over();
   case cancel:
     if (!reported_ && rounds_.empty()) matchmaking_failed(reason::cancelled);
     return;

@@ -48,7 +48,8 @@ private:
     give_up,
     round_over,
     look_at_senders,
-    leave
+    leave,
+    grace_over
   };
 
   void on_down(const caf::actor_addr& whom) override;

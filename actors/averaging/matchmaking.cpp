@@ -320,6 +320,10 @@ void matchmaking::close_if_complete() {
   if (over_ || leader_ || !looked_up_ || !may_lead()) return;
   if (!deadline_passed_) deadline_passed_ = !joined_.empty() && io_.failpoint(failpoint::hurried);
   if (deadline_passed_ && joined_.size() + 1 >= config_.min_group_size && quorum()) return close();
+  if (request_.quorum > 0 && !in_grace_ && quorum()) {
+    in_grace_ = true;
+    on_.quorum_came();
+  }
   if (request_.wanted > 0 && joined_.size() + 1 < std::min(request_.wanted, config_.group_size))
     return;
   if (request_.wanted == 0 && joined_.size() + 1 < config_.group_size) {
@@ -336,7 +340,9 @@ bool matchmaking::quorum() const {
   if (weight == 0) return false;
   // A full group cannot grow: in a swarm larger than twice the group size, it never has half of the
   // samples.
-  return joined_.size() + 1 >= config_.group_size || 2 * weight >= known_samples_;
+  if (joined_.size() + 1 >= config_.group_size) return true;
+  if (request_.quorum > 0) return weight >= std::min(request_.quorum, known_samples_);
+  return 2 * weight >= known_samples_;
 }
 
 std::vector<double> matchmaking::shares(const std::vector<member_info>& members) const {
@@ -413,6 +419,12 @@ void matchmaking::on_deadline(bool last) {
   if (over_ || leader_) return;
   if (may_lead() && joined_.size() + 1 >= config_.min_group_size && quorum()) return close();
   if (last) fail(may_lead() ? reason::group_too_small : reason::no_reducer);
+}
+
+void matchmaking::on_grace_over() {
+  in_grace_ = false; // a member may have left: the next quorum has a grace period of its own
+  if (over_ || leader_) return;
+  if (may_lead() && joined_.size() + 1 >= config_.min_group_size && quorum()) close();
 }
 
 void matchmaking::on_give_up() {

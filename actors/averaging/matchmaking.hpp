@@ -12,7 +12,8 @@
 //   its deadline, the leader closes as soon as it has a quorum: half of the known samples. Without
 //   the quorum, a few stragglers could go ahead as a branch of their own. The leader waits for the
 //   quorum up to matchmaking_time. Then it sends group_begun with the members and the part
-//   boundaries.
+//   boundaries. A request may name another quorum and a grace period. The leader then also closes
+//   when the grace period after its quorum is over.
 //
 // No cyclic waits: (deadline, id) is a total order. The place of a peer in it stays the same during
 // an attempt, however wrong its clock is. A peer only waits for one before it in the order. So a
@@ -44,6 +45,8 @@ public:
   struct events {
     std::function<void(const group_begun&)> begun; ///< for leader and follower alike
     std::function<void(reason)> failed;
+    /// The quorum that the request names has come: on_grace_over() is due after its grace period.
+    std::function<void()> quorum_came = [] {};
   };
 
   /// `deadline` is this peer's, in UTC ns.
@@ -75,6 +78,8 @@ public:
   /// The deadline has passed: a leader with a quorum closes now. Without a quorum it closes as soon
   /// as it has one, or fails if this is the `last` deadline.
   void on_deadline(bool last);
+  /// The grace period is over that began with events::quorum_came.
+  void on_grace_over();
   /// A follower has waited long enough; the attempt fails.
   void on_give_up();
 
@@ -132,6 +137,7 @@ private:
   std::uint64_t known_samples_ = 0;
   bool lost_leader_ = false;
   bool deadline_passed_ = false;
+  bool in_grace_ = false; // the quorum has come, and the grace period is not over
   duration started_{}, gathered_{};
   // Set once the group has begun.
   group_id begun_;

@@ -91,8 +91,12 @@ struct round_request {
   /// hide them.
   bool must_be_finite = false;
   std::vector<expected_peer> expected;
-  /// Samples of the branch, with this peer's own. A quorum has half of them.
+  /// Samples of the branch, with this peer's own, in the unit of `weight`. A quorum has half of them.
   std::uint64_t known_samples = 0;
+  /// Another quorum, in the same unit, or all of `known_samples` where they are less. 0: the half.
+  std::uint64_t quorum = 0;
+  /// With `quorum`: how long a leader that has the quorum waits for the peers in `expected`.
+  duration grace{};
   /// The number of members if all peers join. A leader with this number closes, and until its
   /// deadline it waits for it. 0: the leader waits for the peers in `expected` and in DHT records.
   std::uint32_t wanted = 0;

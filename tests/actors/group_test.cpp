@@ -328,3 +328,56 @@ TEST_CASE("messages that arrive before a group began are freed with the group ac
   f.world.run_for(1min); // the actor has no timers left, either
   CHECK(weak.lock() == nullptr);
 }
+
+TEST_CASE(
+    "a leader with its quorum waits the grace period for those it expects, and takes who comes "
+    "in it") {
+  // Hosts: 1 the directory, 2 somebody who never comes, 3 the leader, 4 to 6 members.
+  fixture f;
+  const auto absent = f.add_script("absent");
+  auto request = f.request(1);
+  request.known_samples = 1000; // the other quorum would never come
+  request.quorum = 2;
+  request.grace = 3s;
+  request.expected = {{2, absent.first}};
+  auto leader = f.add_member("leader", request);
+  auto early = f.add_member("early", request), late = f.add_member("late", request);
+  f.world.settle();
+  f.tell(leader, {});
+  f.world.settle();
+  f.world.run_for(1s);
+  f.tell(early, {{3, leader}});
+  f.world.settle();
+  f.world.run_for(2s);
+  f.tell(late, {{3, leader}});
+  f.world.settle();
+  f.world.run_for(900ms);
+  CHECK(f.ended().empty());
+  f.world.run_for(200ms);
+  const auto ended = f.ended();
+  REQUIRE(ended.size() == 3);
+  for (const auto& [peer, what] : ended) CHECK(what.outcome == outcome::ok);
+}
+
+TEST_CASE(
+    "a leader with its quorum closes at once when nobody else is expected, and without it not "
+    "at all") {
+  for (const std::uint32_t quorum : {1u, 2u}) {
+    CAPTURE(quorum);
+    fixture f;
+    auto request = f.request(1);
+    request.known_samples = 4;
+    request.quorum = quorum;
+    request.grace = 3s;
+    auto leader = f.add_member("leader", request);
+    f.world.settle();
+    f.tell(leader, {});
+    f.world.settle();
+    f.world.run_for(1s);
+    CHECK(f.ended().size() == (quorum == 1 ? 1 : 0));
+    f.world.run_for(1min);
+    const auto ended = f.ended();
+    REQUIRE(ended.size() == 1);
+    CHECK(ended.begin()->second.reason == (quorum == 1 ? reason::none : reason::group_too_small));
+  }
+}
