@@ -53,6 +53,8 @@ struct adopted {
   /// With overlap: the peer repeated a step, and may be the first one in that state.
   bool of_step = false;
   bool beside = false; ///< the peer computed meanwhile and keeps the result
+  /// The peer also keeps what it computed before: its next contribution has all these samples.
+  bool keeps = false;
 };
 
 /// The download of a state, or of a missed step, ended. For a resumed download the numbers count

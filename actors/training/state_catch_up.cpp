@@ -93,10 +93,14 @@ state_catch_up::plan state_catch_up::begin(const situation& at, duration now) {
   return out;
 }
 
+std::vector<peer_id> state_catch_up::step_holders(const situation& at) const {
+  if (how_.follows_steps) return at.others.peers_from(at.state.epoch + 1);
+  return at.others.peers_through(at.state.epoch, at.state.id);
+}
+
 state_catch_up::plan state_catch_up::begin_step(const situation& at) {
   plan out{verdict::download, {}, fetch_on(at.rate_down), {}, {}, false};
-  out.donors = choose(at.others.peers_through(at.state.epoch, at.state.id),
-                      how_.fetch.donors + how_.fetch.reserves, at);
+  out.donors = choose(step_holders(at), how_.fetch.donors + how_.fetch.reserves, at);
   if (out.donors.empty()) {
     tried_.clear();
     return {verdict::nobody, {}, {}, {}, {}, false};
@@ -134,8 +138,7 @@ std::vector<expected_peer> state_catch_up::choose(std::vector<peer_id> ids, std:
 
 std::vector<expected_peer> state_catch_up::more_donors_for(const donors_wanted& what,
                                                            const situation& at) {
-  if (downloads_concurrently_)
-    return choose(at.others.peers_through(at.state.epoch, at.state.id), what.count, at);
+  if (downloads_concurrently_) return choose(step_holders(at), what.count, at);
   // Peers that have moved on may have kept the object.
   auto ids = how_.repeats_steps && what.epoch ? at.others.peers_from(*what.epoch)
                                               : donors(at.others, at.leading);
@@ -154,6 +157,7 @@ std::optional<taken_step> state_catch_up::take_concurrent_step(const download_re
   downloads_concurrently_ = false;
   const auto got = std::exchange(download_, nullptr);
   if (report.why != reason::none) return std::nullopt;
+  if (how_.follows_steps) tried_.clear(); // the next step is another question
   return got->step();
 }
 

@@ -39,6 +39,9 @@ public:
     std::uint64_t step_bytes = 0;   ///< size of one step
     std::uint64_t method_bytes = 0; ///< size of model_state::method_state; 0 if states have none
     bool size_only = false;
+    /// While the peer computes, it asks peers that have moved on for a step. Otherwise it asks peers
+    /// that have the step and are still in the state before.
+    bool follows_steps = false;
   };
   explicit state_catch_up(settings how) : how_(how) {}
 
@@ -105,6 +108,7 @@ private:
   std::vector<expected_peer> choose(std::vector<peer_id> ids, std::size_t most,
                                     const situation& at);
   bool downloads_step(const situation& at, std::uint64_t behind) const;
+  std::vector<peer_id> step_holders(const situation& at) const;
   plan give_up(duration now);
 
   settings how_;

@@ -29,7 +29,8 @@ training_peer::parts::parts(training_peer& of, std::shared_ptr<state_pool> with,
       rounds(of.options_.averaging),
       catch_up({of.options_.fetch, of.options_.max_refresh, of.options_.averaging.matchmaking_time,
                 of.traits_.one_branch, of.traits_.repeats_steps, 4 * pool->work().step_values(),
-                of.traits_.method_state_bytes, pool->work().is_size_only()}),
+                of.traits_.method_state_bytes, pool->work().is_size_only(),
+                of.traits_.follows_steps}),
       cache({.uploads = of.options_.max_uploads, .lease = 2 * of.options_.fetch.donor_timeout}) {}
 
 training_peer::training_peer(caf::actor_config& config, host& on, peer_config options,
@@ -387,10 +388,10 @@ void training_peer::note_round(const round_result& round) {
 }
 
 void training_peer::checkpoint_if_due() {
-  const auto shared = shared_state();
-  if (options_.checkpoint_every > 0 && shared->epoch % options_.checkpoint_every == 0 &&
-      options_.on_checkpoint)
-    options_.on_checkpoint(shared, data_from_);
+  if (options_.checkpoint_every == 0 || state()->epoch % options_.checkpoint_every != 0 ||
+      !options_.on_checkpoint)
+    return;
+  options_.on_checkpoint(saved_state(), data_from_);
 }
 
 // -- how others reach the peer --------------------------------------------------------------------

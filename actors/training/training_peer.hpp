@@ -47,6 +47,8 @@ struct method_traits {
   bool steps_locally = false;   ///< a sample changes the peer's own parameters at once
   std::uint64_t method_state_bytes =
       0; ///< size of model_state::method_state; 0 if states have none
+  /// A peer that computes while the others step follows them by fetch_step(), and keeps its work.
+  bool follows_steps = false;
   bool untimed_rounds = false; ///< the step after a round takes no time of the device
 };
 
@@ -86,8 +88,10 @@ protected:
   /// Adds the method's own fields to the peer's record. Not called while the peer joins or
   /// downloads.
   virtual void describe(progress&) const {}
-  /// The state that others may download, and that checkpoints contain.
+  /// The state that others may download.
   virtual state_ptr shared_state() const { return state(); }
+  /// The state that checkpoints contain.
+  virtual state_ptr saved_state() const { return shared_state(); }
   /// True if a downloaded state is better than the peer's own.
   virtual bool prefers(const model_state& offered) const {
     return branch{offered.epoch, offered.samples, offered.id}.leads(own_branch());

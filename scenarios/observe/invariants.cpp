@@ -53,9 +53,9 @@ void invariants::on_observation(duration time, actors::peer_id peer,
   } else if (const auto* x = actors::get_if<actors::step_made>(&what)) {
     samples_.step_made(*x);
   } else if (const auto* x = actors::get_if<actors::adopted>(&what)) {
-    if (x->beside)
+    if (x->beside && !x->keeps)
       samples_.repeated_step(peer);
-    else
+    else if (!x->beside)
       samples_.dropped(peer);
     progress_.adopted(time, peer, *x);
   } else if (const auto* x = actors::get_if<actors::samples_moved>(&what)) {
