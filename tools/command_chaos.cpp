@@ -4,6 +4,7 @@
 #include "actors/probes.hpp"
 #include "kernels/base/descriptor.hpp"
 #include "scenarios/chaos/chaos_run.hpp"
+#include "scenarios/methods/method.hpp"
 #include "scenarios/observe/text.hpp"
 #include "tools/arguments.hpp"
 #include "tools/commands.hpp"
@@ -41,7 +42,7 @@ using scenarios::chaos_result;
 using wall_clock = std::chrono::steady_clock;
 
 struct chaos_arguments {
-  std::string seeds = "1..100", mutant, folder = ".";
+  std::string seeds = "1..100", mutant, method, folder = ".";
   std::optional<std::uint64_t> only;
   unsigned jobs = std::max(1u, std::thread::hardware_concurrency());
   double twice = 5;
@@ -201,6 +202,7 @@ struct totals {
 std::string command_of(const chaos_arguments& from, std::uint64_t seed) {
   auto out = fmt::format("shoal chaos --only {}", seed);
   if (from.hours) out += fmt::format(" --hours-virtual {}", *from.hours);
+  if (!from.method.empty()) out += " --method " + from.method;
   return out;
 }
 
@@ -361,6 +363,14 @@ int chaos(const chaos_arguments& arguments) {
     how.length = std::chrono::duration_cast<std::chrono::milliseconds>(
         std::chrono::duration<double>(*arguments.hours * 3600));
   }
+  if (!arguments.method.empty()) {
+    const auto* method = scenarios::methods().find(arguments.method);
+    if (method == nullptr || !method->draw)
+      return fail(
+          fmt::format("--method: '{}' is no method that random swarms can have", arguments.method),
+          exit_usage);
+    how.method = arguments.method;
+  }
   if (arguments.show) {
     for (auto seed = first; seed <= last; ++seed) fmt::print("{}", draw_case(seed, how).yaml());
     return exit_ok;
@@ -435,6 +445,8 @@ void add_chaos(CLI::App& app, action& chosen) {
       ->add_option("--mutant", arguments->mutant,
                    "put a known bug into the protocols, and end with the first seed that finds it")
       ->type_name("BUG");
+  command->add_option("--method", arguments->method, "the training method of all swarms")
+      ->type_name("METHOD");
   command->add_flag("--mutants", arguments->mutants,
                     "do so with every known bug in turn, and print a table; each has to be found");
   command->add_option("-o,--out", arguments->folder, "where the smaller scenarios of failures go")

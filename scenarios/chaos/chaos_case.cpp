@@ -1,13 +1,13 @@
 #include "scenarios/chaos/chaos_case.hpp"
 
 #include "actors/probes.hpp"
-#include "kernels/base/rng.hpp"
+#include "scenarios/chaos/dice.hpp"
+#include "scenarios/methods/method.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
-#include <initializer_list>
 #include <string_view>
 #include <utility>
 
@@ -15,44 +15,13 @@ namespace shoal::scenarios {
 
 namespace {
 
-/// Draws from one stream of a case's seed.
-class dice {
-public:
-  dice(std::uint64_t seed, std::string_view name) : random_(stream(seed, name)) {}
-
-  bool chance(double probability) { return random_.uniform() < probability; }
-  std::uint64_t between(std::uint64_t low, std::uint64_t high) {
-    return low + random_.below(high - low + 1);
-  }
-  template <class T>
-  T one_of(std::initializer_list<T> from) {
-    return from.begin()[random_.below(from.size())];
-  }
-  /// Draws from a log-uniform distribution, since faults and lines differ by orders of magnitude.
-  double spread(double low, double high) { return low * std::pow(high / low, random_.uniform()); }
-  std::string seconds(double low, double high) {
-    return fmt::format("{}ms", static_cast<std::uint64_t>(spread(low, high) * 1000));
-  }
-
-private:
-  rng random_;
-};
-
 double seconds_of(duration what) {
   return std::chrono::duration<double>(what).count();
 }
 
 void add(std::string& to, const std::string& option) {
-  to += (to.empty() ? "" : ", ") + option;
+  add_option(to, option);
 }
-
-/// Formats like fmt::format. Initializer lists evaluate their items from left to right, and calls
-/// do not. So text{...} draws its random numbers in the same order with every compiler.
-struct text : std::string {
-  template <class... Values>
-  text(fmt::format_string<Values...> how, Values&&... values)
-      : std::string(fmt::format(how, std::forward<Values>(values)...)) {}
-};
 
 /// How fast a swarm is. Real swarms need minutes for a step; a fast swarm meets more faults in the
 /// middle of a step. Durations of computing (epochs, leases, faults) grow with the epoch. Durations
@@ -107,35 +76,42 @@ std::string line(dice& d) {
   return out;
 }
 
+/// One of the methods, by their shares.
+const method_definition& any_method(dice& d) {
+  std::uint64_t shares = 0;
+  for (const auto* kind : methods().kinds())
+    shares += static_cast<const method_definition*>(kind)->drawn_share;
+  auto at = d.between(0, shares - 1);
+  for (const auto* kind : methods().kinds()) {
+    const auto& one = static_cast<const method_definition&>(*kind);
+    if (at < one.drawn_share) return one;
+    at -= one.drawn_share;
+  }
+  return methods().standard();
+}
+
 /// `speed` is the sum over all trainers, in samples a second, before they are scaled to the pace.
 /// `scale` receives the factor for each trainer.
-std::string training(dice& d, std::string& averaging, unsigned peers, double speed, const pace& p,
-                     double& scale) {
+std::string training(dice& d, const chaos_options& how, std::string& averaging, unsigned peers,
+                     double speed, const pace& p, double& scale) {
   const auto micro_batch = d.between(2, 16);
   std::string out =
       text{"micro_batch: {}, min_refresh: {}, max_refresh: {}, record_lifetime: {}", micro_batch,
            in_seconds(0.5 * p.wait()), in_seconds(p.wait() * static_cast<double>(d.between(4, 10))),
            in_seconds(p.wait() * static_cast<double>(d.between(20, 40)))};
-  const auto method = d.one_of({0, 0, 0, 1, 2});
-  auto batch = d.between(2, 12) * 16;
-  if (method != 2) add(out, fmt::format("target_batch: {}", batch));
-  if (method == 0) {
-    add(out, std::string("overlap: ") + d.one_of({"none", "none", "update", "averaging"}));
-    if (d.chance(0.2)) add(averaging, "power_sgd_rank: 2");
-    if (d.chance(0.3)) add(averaging, text{"min_group_size: {}", d.between(1, 2)});
-  } else if (method == 1) {
-    add(out, "method: local_updates");
-  } else {
-    const auto local_steps = d.between(2, 12);
-    batch = local_steps * micro_batch * peers;
-    add(out, fmt::format("method: moshpit, local_steps: {}", local_steps));
-    // A larger grid leaves most peers alone in their rows.
-    const auto side = static_cast<unsigned>(std::max(2.0, std::floor(std::sqrt(peers))));
-    add(averaging, fmt::format("grid: {}x{}", side, side));
-  }
-  scale = static_cast<double>(batch) / (speed * p.epoch);
+  const auto& method = how.method.empty() ? any_method(d) : *methods().find(how.method);
+  drawn_method drawn;
+  drawn.peers = peers;
+  drawn.micro_batch = micro_batch;
+  drawn.batch = d.between(2, 12) * 16;
+  drawn.training = out;
+  drawn.averaging = averaging;
+  method.draw(d, drawn);
+  out = drawn.training;
+  averaging = drawn.averaging;
+  scale = static_cast<double>(drawn.batch) / (speed * p.epoch);
   // Optimizer states of 8 bits cannot be averaged.
-  if (method != 0 && d.chance(0.5)) {
+  if (drawn.may_average_optimizer && d.chance(0.5)) {
     add(out, "average_optimizer: true, optimizer: {kind: adamw, learning_rate: 0.01}");
     return out;
   }
@@ -331,7 +307,7 @@ chaos_case draw_case(std::uint64_t seed, const chaos_options& how) {
     add(out.averaging, std::string("compression: ") +
                            d.one_of({"float16", "uniform8", "blockwise8", "size_adaptive"}));
   double scale = 1;
-  out.training = training(d, out.averaging, out.peers(), speed, p, scale);
+  out.training = training(d, how, out.averaging, out.peers(), speed, p, scale);
   out.devices =
       fmt::format("fast: {{samples_per_second: {:.4g}, jitter: 10%, step_time: {}}}, slow: "
                   "{{samples_per_second: {:.4g}, jitter: 20%, step_time: {}}}",

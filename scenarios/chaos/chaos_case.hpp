@@ -16,6 +16,9 @@ struct chaos_options {
   /// Length of storm and healing together. Zero means about forty epochs of the swarm, which take
   /// between a few minutes and a few hours.
   duration length{};
+  /// All swarms train with this method; empty: with those that have a share. Requires: it is
+  /// registered, and has draw().
+  std::string method;
 };
 
 /// Lengths of the phases of a case, in virtual time.

@@ -22,7 +22,9 @@ class workload;
 
 namespace shoal::scenarios {
 
-struct role_site; // scenarios/roles/role.hpp
+class dice;          // scenarios/chaos/dice.hpp
+struct drawn_method; // the same
+struct role_site;    // scenarios/roles/role.hpp
 
 /// What others have to know of a method, with the options of one scenario.
 struct method_traits {
@@ -55,10 +57,15 @@ struct method_definition : kind_definition {
   /// Reports what the descriptions of the options cannot say. Called when `training.method` could
   /// be read. May be empty.
   std::function<void(const scenario&, checking&)> check;
+  /// Draws options for a random swarm of `shoal chaos`. May be empty: no swarm has this method.
+  std::function<void(dice&, drawn_method&)> draw;
+  /// How many random swarms have it, in proportion to the other methods; 0: only those that ask for
+  /// it.
+  unsigned drawn_share = 0;
   /// Fills in what peers of this method are told besides what all are. May be empty.
   std::function<void(const scenario&, actors::peer_config&)> configure;
-  /// What peers of this method compute: `work`, or a workload around it whose step is the method's.
-  /// Errors: options that make no sense for `work`. May be empty: `work`.
+  /// Makes the workload of this method's peers: `work`, or one around it whose step is the
+  /// method's. Errors: options that make no sense for `work`. May be empty: `work`.
   std::function<result<std::shared_ptr<const actors::workload>>(
       const scenario&, std::shared_ptr<const actors::workload> work)>
       wrap;

@@ -2,11 +2,15 @@
 // parameters; in small groups, another one each time (Moshpit SGD), or in one group after each
 // target batch (hivemind's use_local_updates). Source: Ryabinin et al., arXiv:2103.03239.
 #include "actors/training/moshpit_peer.hpp"
+#include "scenarios/chaos/dice.hpp"
 #include "scenarios/methods/method.hpp"
 #include "scenarios/roles/role.hpp"
 
 #include <caf/actor_system.hpp>
 #include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
 
 namespace shoal::scenarios {
 
@@ -105,6 +109,16 @@ method_definition moshpit_method() {
   out.check = [](const scenario& what, checking& report) {
     check_optimizer_average(what, moshpit_of(what).average_optimizer, report);
   };
+  out.drawn_share = 1;
+  out.draw = [](dice& d, drawn_method& into) {
+    const auto local_steps = d.between(2, 12);
+    into.batch = local_steps * into.micro_batch * into.peers;
+    into.may_average_optimizer = true;
+    add_option(into.training, fmt::format("method: moshpit, local_steps: {}", local_steps));
+    // A larger one leaves most peers alone in their lines.
+    const auto side = static_cast<unsigned>(std::max(2.0, std::floor(std::sqrt(into.peers))));
+    add_option(into.averaging, fmt::format("grid: {}x{}", side, side));
+  };
   out.spawn = [](const role_site& site) {
     const auto& options = moshpit_of(site.what);
     return spawn_peer(site, options,
@@ -126,6 +140,11 @@ method_definition local_updates_method() {
   out.check = [](const scenario& what, checking& report) {
     check_micro_batch(what, local_updates_of(what).target_batch, report);
     check_optimizer_average(what, local_updates_of(what).average_optimizer, report);
+  };
+  out.drawn_share = 1;
+  out.draw = [](dice&, drawn_method& into) {
+    into.may_average_optimizer = true;
+    add_option(into.training, fmt::format("target_batch: {}, method: local_updates", into.batch));
   };
   out.configure = [](const scenario& what, actors::peer_config& into) {
     into.target_batch = local_updates_of(what).target_batch;

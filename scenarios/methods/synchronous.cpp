@@ -3,6 +3,7 @@
 #include "actors/training/delayed_peer.hpp"
 #include "actors/training/overlap_options.hpp"
 #include "actors/training/peer.hpp"
+#include "scenarios/chaos/dice.hpp"
 #include "scenarios/methods/method.hpp"
 #include "scenarios/roles/role.hpp"
 
@@ -57,6 +58,15 @@ method_definition synchronous_method() {
   };
   out.check = [](const scenario& what, checking& report) {
     check_micro_batch(what, options_of(what).target_batch, report);
+  };
+  out.drawn_share = 3;
+  out.draw = [](dice& d, drawn_method& into) {
+    add_option(into.training, fmt::format("target_batch: {}", into.batch));
+    add_option(into.training,
+               std::string("overlap: ") + d.one_of({"none", "none", "update", "averaging"}));
+    if (d.chance(0.2)) add_option(into.averaging, "power_sgd_rank: 2");
+    if (d.chance(0.3))
+      add_option(into.averaging, fmt::format("min_group_size: {}", d.between(1, 2)));
   };
   out.configure = [](const scenario& what, actors::peer_config& into) {
     into.target_batch = options_of(what).target_batch;
