@@ -17,10 +17,12 @@
 #include "kernels/base/result.hpp"
 #include "kernels/layout.hpp"
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace shoal::kernels {
@@ -38,6 +40,10 @@ using fragment = std::vector<element_range>;
 std::size_t size_of(const fragment& which) noexcept;
 
 enum class fragment_pattern : std::uint8_t { sequential, strided };
+constexpr auto names_of(fragment_pattern) {
+  return std::array{std::pair{fragment_pattern::sequential, "sequential"},
+                    std::pair{fragment_pattern::strided, "strided"}};
+}
 
 /// Cuts a vector with this layout into `count` fragments, which together hold each element once.
 /// Tensors belong to one layer if their names agree up to the first '.'.

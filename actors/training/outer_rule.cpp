@@ -5,9 +5,6 @@
 
 namespace shoal::actors {
 
-namespace {
-
-/// to + (now - from); `to` itself if nothing changed meanwhile.
 payload shifted(const payload& now, const payload& from, payload to) {
   if (now.is_size_only() || now.empty() || now.bytes().data() == from.bytes().data()) return to;
   std::vector<float> out(now.floats().begin(), now.floats().end());
@@ -15,8 +12,6 @@ payload shifted(const payload& now, const payload& from, payload to) {
     out[i] = to.floats()[i] + (out[i] - from.floats()[i]);
   return payload{std::move(out)};
 }
-
-} // namespace
 
 payload delta_rule::contribution(const model_state& own, const model_state&) const {
   if (!with_optimizer_ || own.optimizer.empty()) return own.parameters;

@@ -41,7 +41,12 @@ public:
   };
   /// The states after the round. A pure function; it is called on a compute thread.
   virtual result after(const averaged_round& round, const workload& work) const = 0;
+  /// Whether after() is no work of the device, as an optimizer step would be.
+  virtual bool takes_no_device_time() const { return false; }
 };
+
+/// to + (now - from); `to` itself if nothing changed meanwhile.
+payload shifted(const payload& now, const payload& from, payload to);
 
 /// Averages the parameters and, with `with_optimizer`, the optimizer's state. Adds to the mean the
 /// changes that the peer's own steps made during the round. The shared state has these changes,

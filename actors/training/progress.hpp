@@ -80,6 +80,8 @@ public:
   void replace(const std::vector<shared<record>>& records, peer_id self, duration now);
   /// Ascending by peer.
   const std::vector<std::pair<peer_id, entry>>& entries() const noexcept { return entries_; }
+  /// The time at which the records were read last.
+  duration looked() const noexcept { return looked_; }
   /// Null if the peer is unknown.
   const entry* find(peer_id peer) const;
   /// Requires: find(peer).

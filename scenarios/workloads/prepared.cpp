@@ -62,18 +62,21 @@ averaged_workload(const scenario& from, std::shared_ptr<const actors::workload> 
       std::make_shared<const actors::low_rank_workload>(std::move(work), std::move(*how))};
 }
 
-actors::averaging_codecs codecs_of(const averaging_options& from, const actors::workload& work) {
+actors::round_codecs round_codecs_of(const averaging_options& from,
+                                     std::span<const std::uint64_t> tensors) {
   using kernels::codec;
-  const auto round = [&](std::span<const std::uint64_t> tensors) {
-    const auto made = [&](codec which) {
-      return which == codec::none ? nullptr
-                                  : std::make_shared<const kernels::vector_codec>(
-                                        which, tensors, from.top_k_fraction);
-    };
-    const auto back = from.means_compression.value_or(
-        from.compression == codec::top_k ? codec::none : from.compression);
-    return actors::round_codecs{made(from.compression), made(back)};
+  const auto made = [&](codec which) {
+    return which == codec::none
+               ? nullptr
+               : std::make_shared<const kernels::vector_codec>(which, tensors, from.top_k_fraction);
   };
+  const auto back = from.means_compression.value_or(
+      from.compression == codec::top_k ? codec::none : from.compression);
+  return {made(from.compression), made(back)};
+}
+
+actors::averaging_codecs codecs_of(const averaging_options& from, const actors::workload& work) {
+  const auto round = [&](const auto& tensors) { return round_codecs_of(from, tensors); };
   if (const auto* how = work.low_rank())
     return {round(how->first_tensors()), round(how->second_tensors())};
   return {round(actors::sizes_of(work.layout())), {}};

@@ -10,6 +10,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 
 namespace shoal::scenarios {
@@ -55,11 +56,14 @@ result<void> save_checkpoint(const scenario& from, const kernels::optimizer_conf
                              const std::string& data_digest, const actors::model_state& state,
                              std::uint64_t data_from, const std::string& path);
 
-/// What peers compute: `work`, or what the training method makes of it; with
-/// averaging.power_sgd_rank a workload around that whose gradients are averaged in two rounds.
+/// Makes the workload of peers: `work`, or what the training method makes of it. With
+/// averaging.power_sgd_rank another workload wraps it, whose gradients are averaged in two rounds.
 /// Errors: a rank, or options of the method, that make no sense for it.
 result<std::shared_ptr<const actors::workload>>
 averaged_workload(const scenario& from, std::shared_ptr<const actors::workload> work);
+/// How a vector of tensors of these sizes is written; empty: one tensor.
+actors::round_codecs round_codecs_of(const averaging_options& from,
+                                     std::span<const std::uint64_t> tensors);
 /// How what is averaged is written.
 actors::averaging_codecs codecs_of(const averaging_options& from, const actors::workload& work);
 
