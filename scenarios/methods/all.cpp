@@ -9,7 +9,8 @@
 #define SHOAL_METHODS(X)                                                                           \
   X(synchronous)                                                                                   \
   X(local_updates)                                                                                 \
-  X(moshpit)
+  X(moshpit)                                                                                       \
+  X(diloco)
 
 namespace shoal::scenarios {
 

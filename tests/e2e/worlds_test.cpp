@@ -52,8 +52,11 @@ struct quick_swarm {
         "2KiB{}}}\n"
         "record: {{events: rounds}}\n{}",
         world, peers, up, late, parameters,
-        training.find("method: moshpit") == std::string::npos ? "target_batch: 48, " : "", epochs,
-        training, averaging, faults.empty() ? "" : "faults:\n  - " + faults + "\n");
+        training.find("method: moshpit") == std::string::npos &&
+                training.find("method: diloco") == std::string::npos
+            ? "target_batch: 48, "
+            : "",
+        epochs, training, averaging, faults.empty() ? "" : "faults:\n  - " + faults + "\n");
   }
 };
 
@@ -184,6 +187,16 @@ TEST_CASE("two peers train alike in all worlds") {
   what.peers = 2;
   auto out = same_in_all_worlds(what);
   CHECK(!out.troubled_rounds);
+  CHECK(out.left == 0);
+}
+
+TEST_CASE("diloco: local steps and outer steps come to the same end in all worlds") {
+  quick_swarm what;
+  what.peers = 4;
+  what.training = ", method: diloco, local_steps: 4, outer_learning_rate: 1, outer_momentum: 0";
+  what.rounds_may_miss = true;
+  auto out = same_in_all_worlds(what);
+  CHECK(out.joined == 4);
   CHECK(out.left == 0);
 }
 

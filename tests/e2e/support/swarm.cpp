@@ -27,8 +27,11 @@ std::string swarm::yaml() const {
       "record: {{events: none}}\n",
       seed, stop_time, more_network, peers, up, down, open.empty() ? "" : ", ", open, late, data,
       kind, parameters, kind == "timing" ? ", sample_size: 64B" : "", workload,
-      training.find("method: moshpit") == std::string::npos ? "target_batch: 32, " : "", epochs,
-      training, averaging);
+      training.find("method: moshpit") == std::string::npos &&
+              training.find("method: diloco") == std::string::npos
+          ? "target_batch: 32, "
+          : "",
+      epochs, training, averaging);
   if (!faults.empty()) out += "faults:\n";
   for (const auto& fault : faults) out += "  - " + fault + "\n";
   return out + more;
