@@ -195,8 +195,8 @@ void diloco_peer::local_step() {
                out = next_local_, conduct = options_.conduct, epoch = state()->epoch] {
     conduct->before_gradient(epoch);
     const auto& inner = work->inner();
-    auto mean = payload::hollow(4 * inner.value_count());
-    if (!inner.hollow()) {
+    auto mean = payload::size_only(4 * inner.value_count());
+    if (!inner.is_size_only()) {
       std::vector<double> sum(inner.value_count());
       for (const auto& block : blocks)
         out->loss_sum += inner.accumulate(*at, block.data.bytes(), block.range.count, sum);

@@ -9,7 +9,7 @@ namespace shoal::actors {
 payload diloco_rule::contribution(const model_state& own, const model_state& shared) const {
   const auto n = own.parameters.size() / sizeof(float);
   const auto state_size = kernels::outer_state_size(outer_, n);
-  if (own.parameters.is_hollow()) return payload::hollow(4 * (n + state_size));
+  if (own.parameters.is_size_only()) return payload::size_only(4 * (n + state_size));
   std::vector<float> gradient(n), out(n + state_size);
   kernels::pseudo_gradient(shared.parameters.floats(), own.parameters.floats(), gradient);
   std::copy_n(shared.parameters.floats().begin(), n, out.begin());

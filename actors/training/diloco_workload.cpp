@@ -61,7 +61,7 @@ std::uint64_t diloco_workload::method_state_bytes() const {
 payload diloco_workload::contribution(std::uint64_t epoch, const payload& anchor,
                                       const payload& local) const {
   const auto& which = fragment_of(epoch);
-  if (hollow()) return payload::hollow(4 * kernels::size_of(which));
+  if (is_size_only()) return payload::size_only(4 * kernels::size_of(which));
   auto out = gathered(which, local);
   kernels::pseudo_gradient(gathered(which, anchor), out, out);
   return payload{std::move(out)};
@@ -69,7 +69,7 @@ payload diloco_workload::contribution(std::uint64_t epoch, const payload& anchor
 
 payload diloco_workload::padded(payload mean) const {
   if (mean.size() == 4 * largest_) return mean;
-  if (mean.is_hollow()) return payload::hollow(4 * largest_);
+  if (mean.is_size_only()) return payload::size_only(4 * largest_);
   auto out = copy_of(mean);
   out.resize(largest_);
   return payload{std::move(out)};
@@ -77,7 +77,7 @@ payload diloco_workload::padded(payload mean) const {
 
 payload diloco_workload::replaced(std::uint64_t epoch, const payload& from,
                                   const payload& to) const {
-  if (hollow() || fragments_.size() == 1) return from;
+  if (is_size_only() || fragments_.size() == 1) return from;
   auto out = copy_of(to);
   kernels::scatter(fragment_of(epoch), gathered(fragment_of(epoch), from), out);
   return payload{std::move(out)};
@@ -85,7 +85,7 @@ payload diloco_workload::replaced(std::uint64_t epoch, const payload& from,
 
 payload diloco_workload::blended(std::uint64_t epoch, const payload& outer,
                                  const payload& local) const {
-  if (hollow()) return local;
+  if (is_size_only()) return local;
   if (fragments_.size() == 1 && how_.schedule.alpha == 0) return outer;
   const auto& which = fragment_of(epoch);
   auto out = copy_of(local);
@@ -99,8 +99,8 @@ model_state diloco_workload::initial() const {
   auto out = inner_->initial();
   const auto bytes = method_state_bytes();
   if (bytes > 0)
-    out.method_state =
-        hollow() ? payload::hollow(bytes) : payload{std::vector<float>(bytes / sizeof(float))};
+    out.method_state = is_size_only() ? payload::size_only(bytes)
+                                      : payload{std::vector<float>(bytes / sizeof(float))};
   return out;
 }
 
@@ -111,8 +111,8 @@ model_state diloco_workload::step(const model_state& at, const payload& mean) co
   out.optimizer = {};
   ++out.step;
   const auto state_size = kernels::outer_state_size(how_.outer, value_count());
-  if (hollow()) {
-    if (state_size > 0) out.method_state = payload::hollow(method_state_bytes());
+  if (is_size_only()) {
+    if (state_size > 0) out.method_state = payload::size_only(method_state_bytes());
     return out;
   }
   const auto& which = fragment_of(at.epoch);

@@ -56,7 +56,7 @@ public:
     return how_.outer_steps ? largest_ : inner_->step_values();
   }
   std::uint64_t sample_bytes() const override { return inner_->sample_bytes(); }
-  bool hollow() const override { return inner_->hollow(); }
+  bool is_size_only() const override { return inner_->is_size_only(); }
   /// The wrapped workload's, with the inner optimizer's state, and an outer state of zeros.
   model_state initial() const override;
   double accumulate(const model_state& at, std::span<const std::byte> samples, std::uint64_t count,
@@ -64,7 +64,9 @@ public:
     return inner_->accumulate(at, samples, count, gradient_sum);
   }
   model_state step(const model_state& at, const payload& mean) const override;
-  payload mended(payload averaged) const override { return inner_->mended(std::move(averaged)); }
+  payload repaired(payload averaged) const override {
+    return inner_->repaired(std::move(averaged));
+  }
 
 private:
   diloco_workload(std::shared_ptr<const workload> inner, settings how,

@@ -32,7 +32,7 @@ struct nothing final : sample_source {
   void read(std::uint64_t, std::span<std::byte> out) const override {
     std::fill(out.begin(), out.end(), std::byte{});
   }
-  bool hollow() const override { return false; }
+  bool is_size_only() const override { return false; }
 };
 
 /// By layer.
