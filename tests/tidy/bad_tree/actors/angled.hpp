@@ -1,4 +1,3 @@
 #pragma once
+#  include <netem/fabric.hpp>
 #include "../netem/fabric.hpp"
-
-#include <netem/fabric.hpp>

@@ -1,4 +1,3 @@
 #pragma once
-#include "kernels/base/result.hpp"
-
 #include <caf/all.hpp>
+#include "kernels/base/result.hpp"

@@ -1,5 +1,3 @@
-#include "netem/port.hpp"
-
 #include "kernels/base/result.hpp"
-
+#include "netem/port.hpp"
 #include <grpcpp/grpcpp.h>

@@ -1,4 +1,3 @@
 #pragma once
-#include "scenarios/stage.hpp"
-
 #include <torch/torch.h>
+#include "scenarios/stage.hpp"
