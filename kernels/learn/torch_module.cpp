@@ -1,9 +1,31 @@
 // All of Shoal that calls libtorch: a module of its own, which torch_loader loads when the first
-// transformer is made.
-#include "kernels/learn/torch_pch.hpp"
+// transformer is made. Each operator has its own header: ATen/ATen.h, which brings all of them,
+// takes longer to compile than this whole file.
+#define AT_PER_OPERATOR_HEADERS
 #include "kernels/learn/transformer_math.hpp"
 
+#include <ATen/Parallel.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/core/Reduction.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/addcmul.h>
+#include <ATen/ops/addmm.h>
+#include <ATen/ops/baddbmm.h>
+#include <ATen/ops/bmm.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/embedding.h>
+#include <ATen/ops/embedding_dense_backward.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/gelu.h>
+#include <ATen/ops/layer_norm.h>
+#include <ATen/ops/linear.h>
+#include <ATen/ops/softmax.h>
 #include <dlfcn.h>
+#include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
 #include <cmath>

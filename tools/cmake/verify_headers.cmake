@@ -18,8 +18,6 @@ function(shoal_verify_headers)
     if(folder STREQUAL "kernels")
       list(FILTER headers EXCLUDE REGEX "/kernels/(base|learn)/")
     endif()
-    # A precompiled header's private ingredients are not an interface.
-    list(FILTER headers EXCLUDE REGEX "_pch\\.hpp$")
     get_target_property(declared ${target} HEADER_SET)
     if(declared)
       list(REMOVE_ITEM headers ${declared})

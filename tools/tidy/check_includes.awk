@@ -99,7 +99,7 @@ function read_file(file, line, number, pragma, name, status) {
 
 # Checks the includes of `file` themselves. Bad ones are marked, so that they are not reported again for
 # everyone who includes them.
-function check_direct(file, i, name, target, own, first) {
+function check_direct(file, i, name, target, own) {
   own = file
   sub(/\.cpp$/, ".hpp", own)
   for (i = 1; i <= edge_count[file]; i++) {
@@ -122,10 +122,8 @@ function check_direct(file, i, name, target, own, first) {
     }
   }
   if (own == file || !(own in known)) return
-  # A precompiled header has to come first where there is one.
-  first = edge_to[file, 1] ~ /_pch\.hpp$/ ? 2 : 1
-  if (edge_to[file, first] != own)
-    report(file, edge_count[file] >= first ? edge_line[file, first] : 1, "'" own "' has to be the first include, which shows that it compiles alone")
+  if (edge_to[file, 1] != own)
+    report(file, edge_count[file] >= 1 ? edge_line[file, 1] : 1, "'" own "' has to be the first include, which shows that it compiles alone")
 }
 
 # Follows the includes of `file` breadth first, and reports the shortest chain to what it must not reach.
