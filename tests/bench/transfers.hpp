@@ -49,7 +49,8 @@ struct transfers_work {
   std::size_t group_size = 16;
   std::size_t rounds = 1;
 
-  /// From `groups N M R` or `random N R`; none if it is neither.
+  /// From `groups N M R` or `random N R`. Returns none, and says on standard error what is wrong,
+  /// for other arguments.
   static std::optional<transfers_work> parse(int argc, char** argv) {
     auto number = [&](int i) {
       return static_cast<std::size_t>(std::strtoull(argv[i], nullptr, 10));
@@ -61,6 +62,18 @@ struct transfers_work {
     if (out && (out->peers < 2 || out->rounds < 1 ||
                 (out->groups && (out->group_size < 2 || out->peers % out->group_size != 0))))
       out.reset();
+    if (!out)
+      std::fprintf(stderr,
+                   "usage: %s (groups N M R | random N R) [same | lv08], with N divisible by M\n",
+                   argv[0]);
+    else if (auto round = out->first_uneven_round()) {
+      std::fprintf(
+          stderr,
+          "groups %zu %zu %zu: no peers are left for the last group of round %zu; let N be "
+          "a power of M, or R smaller\n",
+          out->peers, out->group_size, out->rounds, *round + 1);
+      out.reset();
+    }
     return out;
   }
 
@@ -83,13 +96,30 @@ struct transfers_work {
       auto to = congruential((round + 1) << 32 | from).below(peers - 1);
       return send(to < from ? to : to + 1);
     }
-    // The last digits may overlap.
-    std::size_t stride = 1;
-    for (std::size_t r = 0; r < round; ++r)
-      stride = std::min(stride * group_size, peers / group_size);
+    const auto stride = stride_of(round);
     auto digit = from / stride % group_size;
     for (std::size_t k = 0; k < group_size; ++k)
       if (k != digit) send(from - digit * stride + k * stride);
+  }
+
+private:
+  /// How far apart the members of a group are. The last digits may overlap.
+  std::size_t stride_of(std::size_t round) const noexcept {
+    std::size_t stride = 1;
+    for (std::size_t r = 0; r < round && stride < peers / group_size; ++r)
+      stride = std::min(stride * group_size, peers / group_size);
+    return stride;
+  }
+
+  /// The first round whose groups do not all have group_size peers.
+  std::optional<std::size_t> first_uneven_round() const noexcept {
+    if (!groups) return {};
+    for (std::size_t round = 0; round < rounds; ++round) {
+      const auto stride = stride_of(round);
+      if (peers % (stride * group_size) != 0) return round;
+      if (stride == peers / group_size) break; // as in all later rounds
+    }
+    return {};
   }
 };
 

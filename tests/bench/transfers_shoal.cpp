@@ -76,10 +76,7 @@ private:
 
 int main(int argc, char** argv) {
   auto work = transfers_work::parse(argc, argv);
-  if (!work) {
-    std::fprintf(stderr, "usage: transfers_shoal (groups N M R | random N R)\n");
-    return 2;
-  }
+  if (!work) return 2;
   stopwatch setup;
   transfers_state in{*work};
   netem::system_config config(netem::time_mode::virtual_time);

@@ -16,10 +16,7 @@ using namespace shoal::bench;
 
 int main(int argc, char** argv) {
   auto work = transfers_work::parse(argc, argv);
-  if (!work) {
-    std::fprintf(stderr, "usage: transfers_simgrid (groups N M R | random N R) [same | lv08]\n");
-    return 2;
-  }
+  if (!work) return 2;
   auto last_number = work->groups ? 4 : 3;
   bool defaults = argc > last_number + 1 && std::string_view(argv[last_number + 1]) == "lv08";
   std::vector<std::string> arguments{argv[0], "--cfg=contexts/guard-size:0",
