@@ -43,6 +43,10 @@ std::size_t tensor_slot::size() const noexcept {
   return n;
 }
 
+std::size_t end_of(const std::vector<tensor_slot>& tensors) noexcept {
+  return tensors.empty() ? 0 : tensors.back().offset + tensors.back().size();
+}
+
 std::vector<tensor_slot> layout_of(const transformer_config& config) {
   SHOAL_CHECK(validate(config).ok(), "the model's sizes are validated where they are read");
   std::vector<tensor_slot> slots;

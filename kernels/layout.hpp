@@ -34,6 +34,9 @@ struct tensor_slot {
   std::size_t size() const noexcept;
 };
 
+/// The offset at which the last tensor ends; 0 for no tensors.
+std::size_t end_of(const std::vector<tensor_slot>& tensors) noexcept;
+
 /// The tensors in the order in which they lie in the flat vector, without gaps:
 ///   embedding [vocabulary, dim] (also the output matrix), then for each layer attention_norm
 ///   [dim], attention_qkv [3 dim, dim], attention_out [dim, dim], mlp_norm [dim], mlp_up [4 dim,

@@ -10,7 +10,7 @@ namespace shoal::netem {
 
 namespace {
 
-constexpr double cut = 4;
+constexpr double farthest = 4;
 
 /// 1 - P(Z <= z) of the standard normal distribution. The error is at most 1.5e-7 absolute, far
 /// below the precision of measured jitter.
@@ -96,7 +96,7 @@ double jitter_factor(jitter_shape shape, double z) {
     x = (3 * pareto(z) + z) / 4;
     break;
   }
-  return std::clamp(x, -cut, cut);
+  return std::clamp(x, -farthest, farthest);
 }
 
 duration draw_delay(const path_quality& path, rng& draws, path_memory* memory) {

@@ -6,7 +6,7 @@ namespace {
 
 using namespace trace_text;
 
-constexpr std::string_view header = "id,name,machine,incarnation,started_s,ended_s,reason";
+constexpr std::string_view peers_header = "id,name,machine,incarnation,started_s,ended_s,reason";
 
 class peers_reader : reader {
 public:
@@ -23,15 +23,15 @@ public:
       }
       if (headed)
         row(split(*line, ','), *line);
-      else if (*line == header)
+      else if (*line == peers_header)
         headed = true;
       else {
-        problem(trimmed(*line, 1), fmt::format("expected the header '{}'", header));
+        problem(trimmed(*line, 1), fmt::format("expected the header '{}'", peers_header));
         break;
       }
     }
     if (!headed && out_.problems.empty())
-      problem({}, fmt::format("empty: expected the header '{}'", header));
+      problem({}, fmt::format("empty: expected the header '{}'", peers_header));
     else if (out_.value.peers().empty() && out_.problems.empty())
       problem({}, "no sessions: no host would ever start");
     return std::move(out_);
@@ -40,8 +40,8 @@ public:
 private:
   void row(const std::vector<field>& columns, std::string_view line) {
     if (columns.size() != 7)
-      return problem(trimmed(line, 1),
-                     fmt::format("{} columns, expected the 7 of '{}'", columns.size(), header));
+      return problem(trimmed(line, 1), fmt::format("{} columns, expected the 7 of '{}'",
+                                                   columns.size(), peers_header));
     const field& name = columns[1];
     if (name.text.empty()) return problem(name, "the name is missing");
     if (known_ && !known_(name.text))

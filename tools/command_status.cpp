@@ -32,7 +32,7 @@ namespace {
 using netem::wire::address;
 using scenarios::node_report;
 
-constexpr auto patience = std::chrono::seconds(5);
+constexpr auto answer_patience = std::chrono::seconds(5);
 constexpr std::size_t asked_at_once = 16;
 
 struct visit_arguments {
@@ -56,7 +56,7 @@ ask_around(const address& join, const std::optional<netem::wire::credentials>& k
   const auto ask = [&](const address& where) -> result<node_report> {
     auto answer =
         netem::wire::send_control_request(where, {}, keys ? keys->channel : nullptr,
-                                          keys ? keys->admits : nullptr, "status", patience);
+                                          keys ? keys->admits : nullptr, "status", answer_patience);
     if (!answer) return failure{answer.error()};
     return scenarios::node_report_from_json(*answer);
   };
@@ -276,9 +276,9 @@ int drain(const visit_arguments& arguments) {
         exit_bad_input);
   const auto where = netem::wire::parse_address(found->second.where);
   if (!where) return fail(where.error(), exit_run_failed);
-  auto told = netem::wire::send_control_request(*where, keys ? arguments.node : std::string{},
-                                                keys ? keys->channel : nullptr,
-                                                keys ? keys->admits : nullptr, "drain", patience);
+  auto told = netem::wire::send_control_request(
+      *where, keys ? arguments.node : std::string{}, keys ? keys->channel : nullptr,
+      keys ? keys->admits : nullptr, "drain", answer_patience);
   if (!told) return fail(told.error(), exit_run_failed);
   fmt::print("{} leaves: it ends its round, hands back its samples and takes its records out; its "
              "exit status will be {}\n",

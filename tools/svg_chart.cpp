@@ -28,9 +28,9 @@ double room_for(const chart_axis& y) {
   return std::max(5.4, 0.62 * static_cast<double>(longest) + 1.2);
 }
 
-class drawing {
+class chart_drawing {
 public:
-  explicit drawing(const chart& what)
+  explicit chart_drawing(const chart& what)
       : what_(what), em_(what.font_size), left_(room_for(what.y) * em_), top_(3.2 * em_),
         width_(what.width - left_ - 1.2 * em_ - what.legend_width),
         height_(what.height - top_ - 4.2 * em_) {}
@@ -165,7 +165,7 @@ std::vector<double> round_ticks(double from, double to, std::size_t about) {
 }
 
 std::string chart_svg(const chart& what) {
-  return drawing(what).all();
+  return chart_drawing(what).all();
 }
 
 } // namespace shoal::tools

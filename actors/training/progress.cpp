@@ -10,7 +10,7 @@ namespace shoal::actors {
 
 namespace {
 
-using packed = std::array<std::uint64_t, 9>;
+using packed_progress = std::array<std::uint64_t, 9>;
 
 // The flags: bit 0 arriving, bit 1 unreachable, bits 2 and 3 part, bits 8 to 15 reach, bits from 16
 // on computes_for_ms.
@@ -32,15 +32,16 @@ bool before(const std::pair<peer_id, progress_table::entry>& one, peer_id peer) 
 } // namespace
 
 payload progress::pack() const {
-  packed words{epoch,   state.high,      state.low,   history, samples, millisamples_per_second,
-               rate_up, flags_of(*this), contribution};
+  packed_progress words{epoch,   state.high,      state.low,
+                        history, samples,         millisamples_per_second,
+                        rate_up, flags_of(*this), contribution};
   std::vector<std::byte> bytes(sizeof words);
   std::memcpy(bytes.data(), words.data(), sizeof words);
   return payload{std::move(bytes)};
 }
 
 std::optional<progress> progress::unpack(const payload& bytes) {
-  packed words;
+  packed_progress words;
   if (bytes.size() != sizeof words || bytes.is_size_only()) return std::nullopt;
   std::memcpy(words.data(), bytes.bytes().data(), sizeof words);
   return progress{words[0],

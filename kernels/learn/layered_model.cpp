@@ -9,18 +9,15 @@ namespace {
 
 using slots = std::vector<kernels::tensor_slot>;
 
-std::size_t size_of(const slots& of) {
-  return of.empty() ? 0 : of.back().offset + of.back().size();
-}
-
 /// Calls use(slot of the piece, slot of the whole) for each tensor of the piece.
 template <class Use>
 result<void> for_each_pair(const slots& whole, std::size_t whole_size, const slots& piece,
                            std::size_t piece_size, Use use) {
-  if (whole_size != size_of(whole) || piece_size != size_of(piece))
+  if (whole_size != kernels::end_of(whole) || piece_size != kernels::end_of(piece))
     return failure{"layers: vectors of " + std::to_string(whole_size) + " and " +
                    std::to_string(piece_size) + " floats; the layouts have " +
-                   std::to_string(size_of(whole)) + " and " + std::to_string(size_of(piece))};
+                   std::to_string(kernels::end_of(whole)) + " and " +
+                   std::to_string(kernels::end_of(piece))};
   for (const auto& part : piece) {
     const auto found = std::find_if(whole.begin(), whole.end(),
                                     [&](const auto& slot) { return slot.name == part.name; });
@@ -35,7 +32,7 @@ result<void> for_each_pair(const slots& whole, std::size_t whole_size, const slo
 
 result<std::vector<float>> gather(const slots& whole, std::span<const float> values,
                                   const slots& piece) {
-  std::vector<float> out(size_of(piece));
+  std::vector<float> out(kernels::end_of(piece));
   const auto done = for_each_pair(
       whole, values.size(), piece, out.size(), [&](const auto& part, const auto& from) {
         std::copy_n(values.begin() + static_cast<std::ptrdiff_t>(from.offset), from.size(),

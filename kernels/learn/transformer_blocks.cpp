@@ -15,10 +15,6 @@ using slots = std::vector<kernels::tensor_slot>;
 
 constexpr std::size_t tensors_of_layer = 6; // layout.hpp
 
-std::size_t size_of(const slots& of) {
-  return of.back().offset + of.back().size();
-}
-
 /// The tensors with offsets from that of the first of them on.
 slots one_behind_the_other(slots of) {
   std::size_t offset = 0;
@@ -224,7 +220,7 @@ private:
     if (check.ok())
       check
           .size("vector of the block's parameters", parameters.size(),
-                size_of(*block_tensors(block)))
+                kernels::end_of(*block_tensors(block)))
           .size("vector of activations", in.size(), activations(shape));
     return check;
   }
@@ -233,7 +229,9 @@ private:
                      std::span<const float> in) const {
     auto check = shaped(shape);
     if (check.ok())
-      check.size("vector of the head's parameters", parameters.size(), size_of(head_tensors()))
+      check
+          .size("vector of the head's parameters", parameters.size(),
+                kernels::end_of(head_tensors()))
           .size("vector of activations", in.size(), activations(shape));
     return check;
   }

@@ -4,10 +4,18 @@
 
 #include "netem/wire/refusal.hpp"
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 
 namespace shoal::netem::wire {
+
+/// The time by which certificates are checked: nanoseconds since 1970 in UTC.
+inline std::int64_t utc_now() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
 
 /// The outcome of an offered revocation list.
 enum class revocation_list_news : std::uint8_t { taken, known, old, forged };

@@ -20,12 +20,6 @@ namespace shoal::netem::wire {
 
 namespace {
 
-std::int64_t utc_now() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
-
 class moderated final : public admission {
 public:
   moderated(std::filesystem::path list, std::string ca, revocation_list revoked)

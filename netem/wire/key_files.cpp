@@ -84,6 +84,10 @@ result<void> write_new(const fs::path& path, std::string_view text, mode_t mode)
 
 } // namespace
 
+failure in_file(const fs::path& path, const std::string& why) {
+  return {fmt::format("'{}': {}", path.string(), why)};
+}
+
 result<std::string> read_text(const fs::path& path) {
   auto out = read(path, false);
   if (!out) return failure{out.error()};

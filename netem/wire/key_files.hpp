@@ -20,6 +20,9 @@ inline constexpr std::string_view revocation_list_file = "revoked.crl";
 inline constexpr std::string_view moderator_key_file = "moderator.key"; ///< the moderator's secret
 inline constexpr std::string_view admitted_file = "admitted.csv";       ///< the moderator's record
 
+/// Makes the failure "'path': why".
+failure in_file(const std::filesystem::path& path, const std::string& why);
+
 /// Errors: the file cannot be opened or read, is not a regular file, or is larger than 16 MiB.
 result<std::string> read_text(const std::filesystem::path& path);
 

@@ -30,12 +30,6 @@ enum class word : std::uint8_t { echo = 1, bulk, received, want };
 
 using wall_clock = std::chrono::steady_clock;
 
-std::int64_t utc_now() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
-
 frame frame_of(word what, std::uint64_t value, const payload& behind = {}) {
   frame out;
   out.head.resize(16);

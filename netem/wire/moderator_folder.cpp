@@ -47,10 +47,6 @@ bool same_but_for_capitals(std::string_view a, std::string_view b) {
                     [&](char x, char y) { return lower(x) == lower(y); });
 }
 
-failure in(const fs::path& path, const std::string& why) {
-  return {fmt::format("'{}': {}", path.string(), why)};
-}
-
 } // namespace
 
 result<std::vector<admitted>> read_admitted(std::string_view csv) {
@@ -97,15 +93,15 @@ result<moderator_folder> moderator_folder::open(const fs::path& path, std::int64
   const auto certificate = read_text(path / swarm_certificate_file);
   if (!certificate) return failure{certificate.error()};
   auto keys = moderator::read(key->view(), *certificate, utc_ns);
-  if (!keys) return in(path, keys.error());
+  if (!keys) return in_file(path, keys.error());
   const auto list = read_text(path / revocation_list_file);
   if (!list) return failure{list.error()};
   auto revoked = revocation_list::read(*list, *certificate);
-  if (!revoked) return in(path / revocation_list_file, revoked.error());
+  if (!revoked) return in_file(path / revocation_list_file, revoked.error());
   const auto csv = read_text(path / admitted_file);
   if (!csv) return failure{csv.error()};
   auto everybody = read_admitted(*csv);
-  if (!everybody) return in(path / admitted_file, everybody.error());
+  if (!everybody) return in_file(path / admitted_file, everybody.error());
   return moderator_folder(path, *std::move(lock), *std::move(keys), *std::move(revoked),
                           *std::move(everybody));
 }

@@ -29,10 +29,6 @@ result<std::string> read_there(const fs::path& path) {
   return read_text(path);
 }
 
-failure in(const fs::path& path, const std::string& why) {
-  return {fmt::format("'{}': {}", path.string(), why)};
-}
-
 } // namespace
 
 result<node_keys> load_node_keys(const fs::path& folder, std::int64_t utc_ns) {
@@ -54,7 +50,7 @@ result<node_keys> load_node_keys(const fs::path& folder, std::int64_t utc_ns) {
   if (!secret) return failure{secret.error()};
   out.key_pem = *std::move(secret);
   const auto key = signing_key::read(out.key_pem.view());
-  if (!key) return in(key_path, "not a private key: " + key.error());
+  if (!key) return in_file(key_path, "not a private key: " + key.error());
   const std::pair<const fs::path*, std::string*> files[] = {
       {&certificate_path, &out.certificate_pem},
       {&ca_path, &out.ca_pem},
@@ -65,22 +61,23 @@ result<node_keys> load_node_keys(const fs::path& folder, std::int64_t utc_ns) {
     *text = *std::move(found);
   }
   const auto facts = read_certificate(out.certificate_pem);
-  if (!facts) return in(certificate_path, facts.error());
+  if (!facts) return in_file(certificate_path, facts.error());
   out.name = facts->name;
   if (facts->public_key != key->public_key())
-    return in(key_path,
-              fmt::format(
-                  "not the key of the certificate of '{}' beside it: one of them is another node's",
-                  facts->name));
-  if (auto fine = check_moderator(out.ca_pem, utc_ns); !fine) return in(ca_path, fine.error());
+    return in_file(
+        key_path,
+        fmt::format(
+            "not the key of the certificate of '{}' beside it: one of them is another node's",
+            facts->name));
+  if (auto fine = check_moderator(out.ca_pem, utc_ns); !fine) return in_file(ca_path, fine.error());
   if (auto fine = check_issued(out.certificate_pem, out.ca_pem, utc_ns); !fine)
-    return in(certificate_path, fine.error());
+    return in_file(certificate_path, fine.error());
   const auto revoked = revocation_list::read(out.crl_pem, out.ca_pem);
-  if (!revoked) return in(list_path, revoked.error());
+  if (!revoked) return in_file(list_path, revoked.error());
   if (revoked->revoked(facts->serial))
-    return in(certificate_path,
-              fmt::format("the certificate of '{}' is revoked; ask the moderator of '{}'",
-                          facts->name, facts->issuer));
+    return in_file(certificate_path,
+                   fmt::format("the certificate of '{}' is revoked; ask the moderator of '{}'",
+                               facts->name, facts->issuer));
   return out;
 }
 

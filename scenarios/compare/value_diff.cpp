@@ -11,8 +11,6 @@ namespace shoal::scenarios {
 
 namespace {
 
-using json = nlohmann::json;
-
 constexpr std::array<std::string_view, 5> not_of_the_history{"scenario", "seed", "world",
                                                              "wall_seconds", "peak_rss_bytes"};
 
@@ -22,7 +20,7 @@ bool about_the_run(std::string_view name) {
          !name.starts_with("distortion");
 }
 
-void add(const std::string& path, const json& from, summary_values& out) {
+void add(const std::string& path, const nlohmann::json& from, summary_values& out) {
   if (from.is_object()) {
     for (const auto& [key, value] : from.items())
       add(path.empty() ? key : path + "." + key, value, out);
@@ -40,7 +38,7 @@ void add(const std::string& path, const json& from, summary_values& out) {
 } // namespace
 
 result<summary_values> summary_values_of(std::string_view text) {
-  const json parsed = json::parse(text, nullptr, false);
+  const nlohmann::json parsed = nlohmann::json::parse(text, nullptr, false);
   if (parsed.is_discarded()) return failure{"not JSON: it is damaged or cut off"};
   if (!parsed.is_object()) return failure{"not a summary: expected a mapping"};
   summary_values out;

@@ -14,8 +14,8 @@ using actors::reason;
 
 namespace {
 
-constexpr std::size_t kept_rounds = 64;   // final rounds that a late member still finds
-constexpr std::uint64_t kept_epochs = 16; // epochs for which retries are recognized
+constexpr std::size_t kept_rounds = 64;           // final rounds that a late member still finds
+constexpr std::uint64_t epochs_with_retries = 16; // epochs for which retries are recognized
 
 /// Payloads of the same bits; size-only ones are as good as their sizes.
 bool same_bits(const payload& a, const payload& b) {
@@ -141,9 +141,10 @@ void round_book::ended_without_group(actors::peer_id peer, const actors::round_e
   if (!without_us && failed_epochs_.insert(what.epoch).second)
     ++counts_.by_outcome[static_cast<std::size_t>(outcome::failed)];
   const std::uint64_t newest = attempts_.rbegin()->first;
-  if (newest < kept_epochs) return;
-  attempts_.erase(attempts_.begin(), attempts_.lower_bound({newest - kept_epochs, 0}));
-  failed_epochs_.erase(failed_epochs_.begin(), failed_epochs_.lower_bound(newest - kept_epochs));
+  if (newest < epochs_with_retries) return;
+  attempts_.erase(attempts_.begin(), attempts_.lower_bound({newest - epochs_with_retries, 0}));
+  failed_epochs_.erase(failed_epochs_.begin(),
+                       failed_epochs_.lower_bound(newest - epochs_with_retries));
 }
 
 void round_book::late(const actors::round_ended& what) {

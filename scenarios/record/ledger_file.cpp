@@ -8,17 +8,17 @@ namespace shoal::scenarios {
 
 namespace {
 
-using kind = actors::index_state::kind;
+using state_kind = actors::index_state::kind;
 
-std::string_view name_of(kind state) {
+std::string_view name_of(state_kind state) {
   switch (state) {
-  case kind::leased:
+  case state_kind::leased:
     return "leased";
-  case kind::returned:
+  case state_kind::returned:
     return "returned";
-  case kind::committed:
+  case state_kind::committed:
     return "committed";
-  case kind::partial:
+  case state_kind::partial:
     return "partial";
   }
   return "?";
@@ -34,9 +34,9 @@ void write_ledger(std::ostream& out, const actors::sample_ledger& ledger) {
     next = row.first + row.count;
     const auto& s = row.state;
     out << fmt::format("{},{},{},", row.first, row.count, name_of(s.state));
-    if (s.state == kind::returned)
+    if (s.state == state_kind::returned)
       out << ",,,,\n";
-    else if (s.state == kind::leased)
+    else if (s.state == state_kind::leased)
       out << fmt::format(",{},,,\n", s.peer);
     else
       out << fmt::format("{},{},{},{},{}\n", s.epoch, s.peer, s.group.hex(), s.parts_included,

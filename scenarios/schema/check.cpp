@@ -26,7 +26,6 @@
 namespace shoal::scenarios {
 namespace {
 
-constexpr std::uint64_t most_hosts = 4'000'000;
 constexpr double longest_seconds = 3e9; // nanoseconds in 64 bits reach 9.2e9 s
 
 class checker : checking {

@@ -13,7 +13,6 @@
 namespace shoal::scenarios {
 namespace {
 
-constexpr std::uint64_t most_hosts = 4'000'000;
 constexpr std::size_t most_faults = 10'000;
 constexpr double most_strikes = 1e6;
 

@@ -4,12 +4,16 @@
 #include "scenarios/schema/diagnostic.hpp"
 #include "scenarios/schema/reader.hpp"
 
+#include <cstdint>
 #include <initializer_list>
 #include <span>
 #include <string>
 #include <vector>
 
 namespace shoal::scenarios {
+
+/// The hosts that a scenario may have.
+inline constexpr std::uint64_t most_hosts = 4'000'000;
 
 /// `path` as seen from here, if it is below.
 std::string seen_from_here(const std::string& path);
