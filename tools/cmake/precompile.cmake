@@ -1,6 +1,10 @@
-# Precompiled headers: most of a source's compile time is the same few headers, read again. Two sets, each compiled once and used by the
-# libraries that name it: `std` (the standard library, fmt), `json` (the same, and nlohmann's), `command` (the same, and CLI11), and `caf` (std, and
-# CAF's core).
+# Precompiled headers: most of a source's compile time is the same few headers, read again. There are three
+# sets: `std` (the standard library, fmt), `caf` (the same, and CAF's core), and `json` (std, and nlohmann's). Each is compiled once.
+#
+# The users of `json` compare runs, show them and read the command line. They are compiled at -O1, since optimizing their templates takes longer
+# than they ever run. A set and its users need the same -O.
+#
+# CLI11 is in no set. Its header defines objects that every source compiles again, for 2.5 s; a set would make all of its users do so.
 
 function(_shoal_precompiled name)
   set(stub "${CMAKE_CURRENT_BINARY_DIR}/precompiled_${name}.cpp")
@@ -15,20 +19,20 @@ _shoal_precompiled(std fmt::fmt)
 target_precompile_headers(shoal_precompiled_std PRIVATE ${SHOAL_PRECOMPILED_STD})
 _shoal_precompiled(json fmt::fmt nlohmann_json::nlohmann_json)
 target_precompile_headers(shoal_precompiled_json PRIVATE ${SHOAL_PRECOMPILED_STD} <nlohmann/json.hpp>)
-_shoal_precompiled(command fmt::fmt nlohmann_json::nlohmann_json CLI11::CLI11)
-target_precompile_headers(shoal_precompiled_command PRIVATE ${SHOAL_PRECOMPILED_STD} <CLI/CLI.hpp>)
-# Commands parse options and print: optimizing CLI11's templates takes longer than they ever run.
-set(SHOAL_COMMAND_OPTIONS $<$<CONFIG:Release>:-O1>)
-target_compile_options(shoal_precompiled_command PRIVATE ${SHOAL_COMMAND_OPTIONS})
+set(SHOAL_JSON_OPTIONS $<$<CONFIG:Release>:-O1>)
+target_compile_options(shoal_precompiled_json PRIVATE ${SHOAL_JSON_OPTIONS})
 _shoal_precompiled(caf fmt::fmt shoal::caf)
 target_precompile_headers(shoal_precompiled_caf PRIVATE ${SHOAL_PRECOMPILED_STD} <caf/actor.hpp> <caf/actor_system.hpp> <caf/event_based_actor.hpp>
   <caf/message.hpp> <caf/send.hpp>)
 
-# shoal_precompile(TARGET std|json|command|caf): the target's sources use that set.
+# shoal_precompile(TARGET std|json|caf): the target's sources use that set.
 function(shoal_precompile target name)
   if(TARGET ${target})
     # Without the macros of fmt's target the compiler refuses the set.
     target_link_libraries(${target} PRIVATE fmt::fmt)
     target_precompile_headers(${target} REUSE_FROM shoal_precompiled_${name})
+    if(name STREQUAL json)
+      target_compile_options(${target} PRIVATE ${SHOAL_JSON_OPTIONS})
+    endif()
   endif()
 endfunction()
