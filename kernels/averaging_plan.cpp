@@ -13,12 +13,12 @@ namespace shoal::kernels {
 
 namespace {
 
-/// How many linear programs may make the plan even: enough for 64 reducers, and the most that a
-/// large group is worth.
+/// The most linear programs that make the plan even. 64 reducers need as many, and a larger group
+/// is not worth more.
 constexpr int most_rounds = 64;
 constexpr double never = std::numeric_limits<double>::infinity();
 
-/// What a peer with share w has to carry on one line: fixed + slope * w, at `rate`.
+/// The load of a peer with share w on one line: fixed + slope * w, at `rate`.
 struct line {
   double fixed = 0;
   double slope = 0;
@@ -63,9 +63,9 @@ result<void> check(std::span<const averaging_peer> peers, std::span<const pair_l
     if (peer.receives && peer.down == 0) return wrong(" wants the result and has no downlink");
     sender |= peer.contributes, receiver |= peer.receives, reducer |= peer.reduces;
   }
-  if (!sender) return failure{"no averaging plan: nobody has values to send"};
-  if (!receiver) return failure{"no averaging plan: nobody wants the result"};
-  if (!reducer) return failure{"no averaging plan: nobody can reduce"};
+  if (!sender) return failure{"no averaging plan: no peer has values to send"};
+  if (!receiver) return failure{"no averaging plan: no peer wants the result"};
+  if (!reducer) return failure{"no averaging plan: no peer can reduce"};
   for (const auto& limit : limits)
     if (limit.from >= peers.size() || limit.to >= peers.size() || limit.from == limit.to ||
         !usable(limit.rate))
@@ -75,7 +75,7 @@ result<void> check(std::span<const averaging_peer> peers, std::span<const pair_l
   return {};
 }
 
-/// Which shares a peer may have if its lines are to be free again after `seconds`.
+/// The shares that a peer may have if its lines are to be free again after `seconds`.
 struct range {
   double lower = 0;
   double upper = 0;
@@ -88,8 +88,7 @@ range shares_within(const averaging_peer& peer, const lines& its, double seconds
     const auto room = line.rate * seconds - line.fixed;
     if (line.slope > 0)
       out.upper = std::min(out.upper, room < 0 ? -1 : room / line.slope);
-    else if (line.slope <
-             0) // the only sender or the only receiver: what it reduces itself needs no line
+    else if (line.slope < 0) // the only sender or the only receiver needs no line for its own part
       out.lower = std::max(out.lower, room / line.slope);
     else if (room < 0)
       out.upper = -1;
@@ -97,8 +96,8 @@ range shares_within(const averaging_peer& peer, const lines& its, double seconds
   return out;
 }
 
-/// The smallest number with which `enough` is true, which stays true from there on, to the last
-/// bit; infinity if there is none.
+/// The smallest number for which `enough` is true, to the last bit; infinity if there is none.
+/// Requires: once true, `enough` stays true for larger numbers.
 template <class Predicate>
 double first_with(Predicate enough) {
   if (enough(0.0)) return 0;
@@ -150,7 +149,7 @@ double seconds_of(const averaging_peer& sender, const averaging_peer& receiver, 
 }
 
 /// The linear program whose last variable is the time, in units of `unit` seconds, that a set of
-/// rows has to keep to. Pair limits become rows when a solution breaks them: most never do.
+/// rows has to meet. Pair limits become rows when a solution breaks them: most limits never do.
 class program {
 public:
   program(std::span<const averaging_peer> peers, std::span<const pair_limit> limits, double unit)
@@ -178,7 +177,7 @@ public:
                        [](const auto& variable) { return variable.upper > 0; });
   }
 
-  /// The shares for which the rows that are still to be minimised take the shortest time.
+  /// The shares for which the rows that are not yet settled take the shortest time.
   result<std::vector<double>> minimise() {
     while (true) {
       auto solved = kernels::minimise(linear_, solution_.values.empty() ? nullptr : &solution_);
@@ -189,8 +188,8 @@ public:
     }
   }
 
-  /// From now on pair limits have to keep to `seconds`, and so do the lines of those who do not
-  /// reduce.
+  /// From now on the pair limits, and the lines of the peers that do not reduce, have to meet
+  /// `seconds`.
   void settle_others(double seconds) {
     limit_seconds_ = seconds;
     for (std::size_t k = first_limit_row(); k < linear_.rows.size(); ++k) settle(k, seconds);
@@ -199,18 +198,18 @@ public:
         settle(up_row(i), seconds), settle(up_row(i) + 1, seconds);
   }
 
-  /// Lines that no solution this good relieves keep to the time that they have; false when there
-  /// are no other lines left, or these need no time.
+  /// Fixes the time of the lines that no equally good solution relieves. Returns false if no other
+  /// lines are left, or if these need no time.
   bool settle_tight_lines() {
     const auto seconds = solution_.values[time_] * unit_ +
-                         1e-10 * limit_seconds_; // rounding must not forbid what was found
+                         1e-10 * limit_seconds_; // rounding must not forbid the found solution
     double largest = 0;
     for (std::size_t row = up_row(0); row < first_limit_row(); ++row)
       if (!settled(row)) largest = std::max(largest, -solution_.duals[row]);
     if (largest <= 0) return false;
     bool left = false;
     for (std::size_t i = 0; i < peers_.size(); ++i) {
-      // A dual that is small beside the others may be one of rounding.
+      // A dual that is small beside the others may come from rounding.
       const auto its_dual = [&](std::size_t row) {
         return settled(row) ? 0 : -solution_.duals[row];
       };
@@ -227,8 +226,8 @@ private:
   static std::size_t up_row(std::size_t peer) { return 1 + 2 * peer; }
   std::size_t first_limit_row() const { return 1 + 2 * peers_.size(); }
 
-  /// fixed + slope w <= rate * time, divided by rate * unit, so that a tolerance is one of the
-  /// time.
+  /// fixed + slope w <= rate * time, divided by rate * unit, so that a tolerance is a tolerance of
+  /// the time.
   linear_program::row row_of(std::size_t peer, const line& what) const {
     const auto scale = what.rate > 0 ? 1 / (what.rate * unit_) : 1;
     linear_program::row out{{}, -unbounded, -what.fixed * scale};
@@ -248,8 +247,8 @@ private:
     linear_.rows[row].upper += seconds / unit_;
   }
 
-  /// Of the limits that the solution breaks, the worst of each receiving peer: the others often
-  /// hold as soon as these do.
+  /// Adds, for each receiving peer, the worst of the limits that the solution breaks. The others
+  /// often hold as soon as these do.
   bool add_broken_limits() {
     const auto seconds = limit_seconds_ > 0 ? limit_seconds_ : solution_.values[time_] * unit_;
     std::vector<double> worst(peers_.size(), seconds * (1 + 1e-10));
@@ -307,9 +306,9 @@ result<averaging_plan> fill_lines(std::span<const averaging_peer> peers) {
   const auto best =
       first_with([&](double seconds) { return possible_within(peers, all, seconds); });
   if (std::isinf(best))
-    return failure{"no averaging plan: nobody who can reduce has a line for it"};
+    return failure{"no averaging plan: no peer that can reduce has a line for it"};
 
-  // Filled to `level`, but with what the best time asks of an only sender or receiver.
+  // The shares at `level`, except that an only sender or receiver gets what the best time requires.
   const auto filled = [&](double level) {
     std::vector<double> out;
     out.reserve(peers.size());
@@ -322,10 +321,10 @@ result<averaging_plan> fill_lines(std::span<const averaging_peer> peers) {
     return std::accumulate(shares.begin(), shares.end(), 0.0);
   };
   const auto level = first_with(
-      [&](double x) { return sum(filled(x)) >= 1; }); // not above `best`, where it is true
+      [&](double x) { return sum(filled(x)) >= 1; }); // not above `best`, where the condition holds
   auto shares = filled(level);
-  // A share whose load is the same at any size appears as a whole at one level: just below it
-  // nobody has it.
+  // A share whose load does not depend on its size appears as a whole at one level. Just below that
+  // level its peer has no share.
   const auto below = filled(std::nextafter(level, 0.0));
   if (const auto low = sum(below), high = sum(shares); high > 1 && high > low && low < 1)
     for (std::size_t i = 0; i < shares.size(); ++i)
@@ -340,23 +339,24 @@ result<averaging_plan> plan_averaging(std::span<const averaging_peer> peers,
   // usually the shares.
   auto filled = fill_lines(peers);
   if (!filled) return filled;
-  if (filled->seconds_per_bit == 0) return filled; // one peer with itself
+  if (filled->seconds_per_bit == 0) return filled; // one peer by itself
   program rounds(peers, limits, filled->seconds_per_bit);
   if (!rounds.somebody_reduces())
     return failure{
-        "no averaging plan: nobody who can reduce has a way to all senders and receivers"};
+        "no averaging plan: no peer that can reduce has a way to all senders and receivers"};
   auto shares = rounds.minimise();
   if (!shares) return failure{shares.error()};
   auto best = plan_of(peers, limits, std::move(*shares));
   filled->seconds_per_bit = seconds_per_bit(peers, limits, filled->shares);
   if (filled->seconds_per_bit <= best.seconds_per_bit * (1 + 1e-9)) return filled;
 
-  // Pair limits shape the plan: the same order of the lines' times, one linear program each.
+  // Pair limits shape the plan: the lines' times are minimised in the same order, with one linear
+  // program each.
   const auto seconds = best.seconds_per_bit * (1 + 1e-10);
   rounds.settle_others(seconds);
   for (int round = 0; round < most_rounds; ++round) {
     shares = rounds.minimise();
-    if (!shares) break; // for rounding: what is there is as short, if not as even
+    if (!shares) break; // rounding: the last solution is as short, if not as even
     auto next = plan_of(peers, limits, std::move(*shares));
     if (next.seconds_per_bit <= seconds * (1 + 8e-10)) best = std::move(next);
     if (!rounds.settle_tight_lines()) break;

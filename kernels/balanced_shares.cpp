@@ -11,7 +11,7 @@ std::vector<double> balanced_shares(std::span<const double> rates) {
   SHOAL_CHECK(!rates.empty(), "a group has members");
   auto n = static_cast<double>(rates.size());
   auto total = std::accumulate(rates.begin(), rates.end(), 0.0);
-  SHOAL_CHECK(total > 0, "somebody must be able to reduce");
+  SHOAL_CHECK(total > 0, "a peer must be able to reduce");
   std::vector<double> shares(rates.begin(), rates.end());
   if (rates.size() <= 2) {
     for (auto& share : shares) share /= total;
@@ -35,8 +35,8 @@ std::vector<double> balanced_shares(std::span<const double> rates) {
     if (middle == low || middle == high) break;
     (at(middle) < 1 ? low : high) = middle;
   }
-  // At the lower bound max 1/b the shares may sum to more than 1: scaling down helps nobody, the
-  // slowest client binds, but the split must be a split.
+  // At the lower bound max 1/b the shares may sum to more than 1. The slowest client binds, so
+  // scaling down helps no peer, but the shares must sum to 1.
   auto sum = at(at(low) >= 1 ? low : high);
   for (auto& share : shares) share /= sum;
   return shares;

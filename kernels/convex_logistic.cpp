@@ -13,8 +13,8 @@ namespace shoal::kernels {
 namespace {
 
 constexpr double margin_deviation = 3;
-constexpr std::size_t held_out_values = std::size_t{1}
-                                        << 22; // floats kept, but for very long samples
+constexpr std::size_t held_out_values =
+    std::size_t{1} << 22; // floats of the held-out samples, unless samples are very long
 constexpr std::size_t most_held_out = 4096, least_held_out = 16;
 
 double logistic(double m) {
@@ -26,7 +26,7 @@ double softplus(double m) {
   return std::max(m, 0.0) + portable::log(1 + portable::exp(-std::abs(m)));
 }
 
-/// w . a + b, where the label stands in the sample at b's place.
+/// w . a + b. A sample has its label at the place of b.
 template <class T>
 double margin(std::span<const T> x, std::span<const float> sample) {
   const auto features = static_cast<Eigen::Index>(x.size() - 1);

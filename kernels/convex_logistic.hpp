@@ -1,9 +1,9 @@
 // Logistic regression on data of a known law, with the square of the weights as a penalty.
 //   loss(x, s) = log(1 + exp(m)) - y m + l2/2 |w|^2,  m = w . a + b,  x = (w, b), s = (a, y)
 //   sample: features a_j normal with variances log-spaced from 1 / condition to 1; then the label
-//   y, 0 or 1, which is 1 with probability 1 / (1 + exp(-m)) for hidden w, b: noise that no model
-//   can foresee. Hidden w . a has deviation 3; b is standard normal.
-// The held-out loss is the mean over samples that are never streamed, without the penalty; at the
+//   y, 0 or 1, which is 1 with probability 1 / (1 + exp(-m)) for hidden w, b
+// The label is noise that no model can foresee. Hidden w . a has deviation 3; b is standard normal.
+// The held-out loss is the mean over samples that are never streamed, without the penalty. At the
 // start, x = 0, it is log 2.
 #pragma once
 

@@ -1,6 +1,7 @@
-// Problems with one minimum, for studies of training where the right answer has to be known: what a
-// sample is, its loss and its gradient. Everything hidden (the optimum, the samples) is drawn from
-// named streams of the seed, so that a sample is the same wherever it is drawn; a gradient takes a
+// Problems with one minimum, for studies of training that need to know the right answer. A problem
+// defines its samples, their loss and its gradient. The optimum and the samples are hidden. They
+// come
+// from named streams of the seed, so a sample is the same wherever it is drawn. A gradient takes a
 // sample as it was streamed and draws nothing.
 //   f(x) = E_s[loss(x, s)],  x and s have n = parameters() values each
 #pragma once
@@ -28,7 +29,7 @@ public:
   /// Adds the gradient of the sample's loss at `x` to `gradient_sum` [n]; returns the loss.
   virtual double accumulate(std::span<const float> x, std::span<const float> sample,
                             std::span<double> gradient_sum) const = 0;
-  /// How good `x` is, apart from the samples that were trained on.
+  /// The loss of `x` on samples that training never sees.
   virtual double held_out_loss(std::span<const float> x) const = 0;
 };
 
@@ -36,9 +37,9 @@ public:
 /// >= 1.
 std::vector<double> log_spaced(std::size_t count, double condition);
 
-/// What one machine makes of it by itself: step k trains on the samples [k B, (k + 1) B), B =
-/// target_batch, in order. Returns the parameters after `steps` steps. Requires:
-/// validate(optimizer), target_batch >= 1.
+/// Training on one machine: step k trains on the samples [k B, (k + 1) B), B = target_batch, in
+/// order. Returns the parameters after `steps` steps. Requires: validate(optimizer), target_batch
+/// >= 1.
 std::vector<float> train_alone(const convex_problem& problem, const optimizer_config& optimizer,
                                std::uint64_t target_batch, std::uint64_t steps);
 

@@ -1,6 +1,7 @@
 // A noisy quadratic bowl.
-//   loss(x, c) = 1/2 (x - c)^T A (x - c),  A diagonal with eigenvalues log-spaced from 1 /
-//   condition to 1 sample: its centre c = x* + z, z standard normal; x* is hidden, standard normal
+//   loss(x, c) = 1/2 (x - c)^T A (x - c),
+//   A diagonal with eigenvalues log-spaced from 1 / condition to 1
+//   sample: its centre c = x* + z, z standard normal; x* is hidden, standard normal
 //   f(x) - f(x*) = 1/2 (x - x*)^T A (x - x*), which is the held-out loss
 // SGD of rate r contracts the expected error along eigenvalue l by 1 - r l a step.
 #pragma once

@@ -41,10 +41,10 @@ result<dedloc_plan> plan_dedloc_for(std::span<const dedloc_peer> peers,
                                     double vector_bits, const std::vector<bool>& computes,
                                     bool each_place_once) {
   const auto n = peers.size();
-  SHOAL_CHECK(computes.size() == n, "computing or not, for each peer");
+  SHOAL_CHECK(computes.size() == n, "a flag for each peer says whether it computes");
   if (auto fine = check(peers, target_batch, vector_bits); !fine) return failure{fine.error()};
-  // The best time without pair limits gives the unit of rates: variables around 1. It also refuses
-  // what cannot be.
+  // The best time without pair limits gives the unit of rates, so that variables are around 1. It
+  // also refuses impossible groups.
   const auto simple = fill_lines(group_of(peers, computes));
   if (!simple) return failure{simple.error()};
   dedloc_plan out;
@@ -53,7 +53,7 @@ result<dedloc_plan> plan_dedloc_for(std::span<const dedloc_peer> peers,
   out.results.resize(n * n);
   for (std::size_t i = 0; i < n; ++i)
     if (computes[i]) out.compute_steps_per_second += peers[i].samples_per_second / target_batch;
-  if (simple->seconds_per_bit == 0) { // one peer with itself
+  if (simple->seconds_per_bit == 0) { // one peer by itself
     out.averaging_steps_per_second = unbounded;
     out.steps_per_second = out.compute_steps_per_second;
     return out;
@@ -68,7 +68,7 @@ result<dedloc_plan> plan_dedloc_for(std::span<const dedloc_peer> peers,
     most[from * n + to] = std::min(most[from * n + to], rate);
   }
 
-  // Variables: m_i [n], g_ij [n, n] (m_i on the diagonal, so that is not used), the rate z of
+  // Variables: m_i [n], g_ij [n, n] (m_i on the diagonal, which g does not use), the rate z of
   // averaging.
   linear_program program;
   const auto g = [n](std::size_t i, std::size_t j) { return n + i * n + j; };
@@ -123,7 +123,8 @@ result<dedloc_plan> plan_dedloc_for(std::span<const dedloc_peer> peers,
     return std::max(solved->values[variable], 0.0) * unit;
   };
   if (rate(z) <= 0)
-    return failure{"no DeDLOC plan: nobody who can reduce has a way to all senders and receivers"};
+    return failure{
+        "no DeDLOC plan: no peer that can reduce has a way to all senders and receivers"};
   for (std::size_t i = 0; i < n; ++i)
     for (std::size_t j = 0; j < n; ++j) {
       out.values[i * n + j] = computes[i] && i != j ? rate(j) : 0;
@@ -142,7 +143,7 @@ result<dedloc_plan> plan_dedloc(std::span<const dedloc_peer> peers,
   std::iota(fastest.begin(), fastest.end(), std::size_t{0});
   std::erase_if(
       fastest, [&](std::size_t i) { return peers[i].samples_per_second == 0 || peers[i].up == 0; });
-  if (fastest.empty()) return failure{"no DeDLOC plan: nobody computes"};
+  if (fastest.empty()) return failure{"no DeDLOC plan: no peer computes"};
   std::stable_sort(fastest.begin(), fastest.end(), [&](std::size_t a, std::size_t b) {
     return peers[a].samples_per_second > peers[b].samples_per_second;
   });
@@ -151,8 +152,8 @@ result<dedloc_plan> plan_dedloc(std::span<const dedloc_peer> peers,
     for (std::size_t i = 0; i < k; ++i) computes[fastest[i]] = true;
     return plan_dedloc_for(peers, limits, target_batch, vector_bits, computes, each_place_once);
   };
-  // The first k with which averaging is the bound, or there is no way to average any more: the best
-  // is that or the one before it.
+  // The first k with which averaging is the bound, or with which peers cannot average any more. The
+  // best k is this one or the one before it.
   std::optional<dedloc_plan> best;
   std::string why;
   const auto averaging_binds = [&](std::size_t k) {
@@ -165,7 +166,7 @@ result<dedloc_plan> plan_dedloc(std::span<const dedloc_peer> peers,
     if (!best || plan->steps_per_second > best->steps_per_second) best = std::move(*plan);
     return binds;
   };
-  std::size_t low = 0, high = fastest.size(); // computing binds at low, of 0 trivially
+  std::size_t low = 0, high = fastest.size(); // computing binds at `low`, and trivially at 0
   while (high - low > 1) {
     const auto middle = low + (high - low) / 2;
     (averaging_binds(middle) ? high : low) = middle;

@@ -18,7 +18,8 @@ bool in_name(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
 
-/// Recursive descent. After the first error everything is 0 and nothing is read any more.
+/// A parser by recursive descent. After the first error every value is 0 and the parser reads no
+/// more.
 class reader {
 public:
   reader(std::string_view text, const formula_values& values) : text_(text), values_(values) {}

@@ -10,7 +10,7 @@ namespace shoal::kernels {
 
 namespace {
 
-/// The name of the tensor's layer; of a tensor outside of layers, its own.
+/// The name of the tensor's layer. A tensor outside of the layers is named by itself.
 std::string_view block_name(const tensor_slot& slot) {
   return std::string_view(slot.name).substr(0, slot.name.find('.'));
 }
@@ -112,7 +112,7 @@ void blend(double alpha, std::span<const float> outer, std::span<float> local) {
   SHOAL_CHECK(outer.size() == local.size(), "outer and local parameters have equal sizes");
   SHOAL_CHECK(alpha >= 0 && alpha <= 1, "alpha is a share");
   if (alpha == 1) return;
-  // A product with 0 would carry a NaN over.
+  // A product with 0 would keep a NaN.
   if (alpha == 0) {
     std::copy(outer.begin(), outer.end(), local.begin());
     return;

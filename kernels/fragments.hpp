@@ -1,5 +1,5 @@
-// Streaming DiLoCo: the parameters are cut into fragments, and each fragment has outer rounds of
-// its own, so that a round moves few bytes and overlaps with local steps.
+// Streaming DiLoCo: the parameters are cut into fragments. Each fragment has outer rounds of its
+// own, so that a round moves few bytes and overlaps with local steps.
 //   blocks: a transformer layer is one block; a tensor outside of the layers is a block of its own
 //   sequential: fragment p has blocks [B p / P, B (p + 1) / P);  strided: blocks p, p + P, p + 2 P
 //   H = `period`, P = `fragments`, tau = `delay`, k = 1..P the fragment's number counted from 1:
@@ -70,32 +70,33 @@ struct fragment_schedule {
   std::int64_t period = 100; ///< H: local steps from one round of a fragment to its next one
   std::int64_t fragments = 1;
   std::int64_t delay = 0; ///< tau: local steps between sending and applying
-  double alpha = 0;       ///< what is left of the local parameters in an applied fragment
+  double alpha = 0;       ///< the weight of the local parameters in an applied fragment
   fragment_align align = fragment_align::sending;
   bool operator==(const fragment_schedule&) const = default;
 };
 
-/// Errors: a period below 1, fragments outside [1, period], a delay below 0 or not below the period
-/// (with `applying`, not below period / fragments: one fragment at a time), an alpha outside [0,
-/// 1].
+/// Errors: a period below 1, fragments outside [1, period], an alpha outside [0, 1], or a delay
+/// below 0 or not below the period. With `applying` the delay must be below period / fragments: one
+/// fragment at a time.
 result<void> validate(const fragment_schedule& schedule);
 
-/// After which local step of each period fragment p is sent: t_k above, from 1 to period.
+/// The local step of each period after which fragment p is sent: t_k above, from 1 to period.
 /// Requires: validate(schedule), p < fragments.
 std::int64_t first_sent_after(const fragment_schedule& schedule, std::int64_t p);
 
 struct fragment_actions {
-  std::optional<std::size_t> send;  ///< its pseudo-gradient is taken and goes out
-  std::optional<std::size_t> apply; ///< its outer step is taken and blended in, after the sending
+  std::optional<std::size_t> send; ///< the fragment whose pseudo-gradient is taken and sent
+  std::optional<std::size_t>
+      apply; ///< the fragment whose outer step is taken and blended in, after the sending
   bool operator==(const fragment_actions&) const = default;
 };
 
-/// The fragments whose turn it is after local step `t`, counted from 1.
+/// The fragments that are sent and applied after local step `t`, counted from 1.
 /// Requires: validate(schedule), t >= 1. Complexity: O(1).
 fragment_actions actions_after(const fragment_schedule& schedule, std::int64_t t);
 
-/// The fragment of the round that follows `rounds` successful ones, where rounds are counted and
-/// local steps are not the same for everybody. Requires: rounds >= 0.
+/// The fragment of the round that follows `rounds` successful ones. This is for peers that count
+/// rounds, because their local steps differ. Requires: rounds >= 0.
 std::size_t fragment_of_round(const fragment_schedule& schedule, std::int64_t rounds);
 
 } // namespace shoal::kernels

@@ -1,6 +1,7 @@
-// The shape of the transformer and where each of its tensors lies in the flat parameter vector.
-// Everything that only moves parameters about (averaging, optimizers, checkpoints) needs no more
-// than this; it includes no torch.
+// The shape of the transformer, and the place of each of its tensors in the flat parameter vector.
+// Averaging, optimizers and checkpoints only move parameters, and need no more than this. The
+// header
+// includes no torch.
 #pragma once
 
 #include "kernels/base/result.hpp"
@@ -17,8 +18,8 @@ struct transformer_config {
   std::int64_t layers = 2;
   std::int64_t heads = 4;
   std::int64_t dim = 128;        ///< width of the residual stream; a multiple of 2 * heads
-  std::int64_t context = 64;     ///< tokens that a prediction may look back on
-  std::int64_t vocabulary = 256; ///< tokens that there are; at most 2^31
+  std::int64_t context = 64;     ///< tokens before a prediction that it may use
+  std::int64_t vocabulary = 256; ///< number of tokens; at most 2^31
   bool operator==(const transformer_config&) const = default;
 };
 
@@ -47,10 +48,10 @@ std::vector<tensor_slot> layout_of(const transformer_config& config);
 /// vocabulary * dim + layers * (12 dim^2 + 2 dim) + dim. Requires: validate(config).
 std::size_t parameter_count(const transformer_config& config);
 
-/// Gains 1; matrices normal with deviation 1 / sqrt(2 * inputs) (embedding: 0.02), those that write
-/// to the residual stream smaller by sqrt(2 * layers). Equal seeds give equal bits. Source: Radford
-/// et al., "Language models are unsupervised multitask learners" (2019), section 2.3 (residual
-/// scaling).
+/// Gains are 1. Matrices are normal with deviation 1 / sqrt(2 * inputs) (embedding: 0.02). Matrices
+/// that write to the residual stream are smaller by sqrt(2 * layers). Equal seeds give equal bits.
+/// Source: Radford et al., "Language models are unsupervised multitask learners" (2019), section
+/// 2.3 (residual scaling).
 std::vector<float> initial_parameters(const transformer_config& config, std::uint64_t seed);
 
 } // namespace shoal::kernels

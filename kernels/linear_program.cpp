@@ -18,13 +18,14 @@ int bounds_kind(double lower, double upper) {
   return std::isinf(upper) ? GLP_LO : GLP_DB;
 }
 
-/// GLPK's term, with indices from 1, in the arrays that it wants.
+/// The terms as GLPK takes them: arrays with indices from 1.
 struct triplets {
   std::vector<int> rows{0}, columns{0};
   std::vector<double> values{0};
 };
 
-/// What GLPK said, or that it gave up. Plain, because it is written between setjmp and longjmp.
+/// The answer of GLPK, or that it gave up. The type is plain, because it is written between setjmp
+/// and longjmp.
 enum class outcome { optimal, infeasible, unbounded, no_answer };
 
 int say_nothing(void*, const char*) {
@@ -42,8 +43,8 @@ outcome outcome_of(int error, int status) {
   return status == GLP_UNBND ? outcome::unbounded : outcome::no_answer;
 }
 
-/// A failed assertion inside GLPK would end the process, and the numbers may be a peer's: instead
-/// the hook jumps back here. No object with a destructor lives in the frames that are left.
+/// A failed assertion inside GLPK would end the process, and the numbers may come from a peer. The
+/// hook jumps back here instead. The frames that it leaves hold no object with a destructor.
 outcome solve(const linear_program& program, const triplets& matrix, const linear_solution* near,
               linear_solution* out) {
   std::jmp_buf back;
@@ -85,13 +86,11 @@ outcome solve(const linear_program& program, const triplets& matrix, const linea
     for (int k = 0; k < rows; ++k)
       glp_set_row_stat(problem, k + 1,
                        k < known ? near->row_states[static_cast<std::size_t>(k)] : GLP_BS);
-    options.meth = GLP_DUALP; // new rows leave the old vertex optimal, but not allowed
+    options.meth = GLP_DUALP; // new rows leave the old vertex optimal, but infeasible
     said = outcome_of(glp_simplex(problem, &options), glp_get_status(problem));
-    if (said != outcome::optimal)
-      said = outcome::no_answer; // an old vertex can be a bad place to begin
+    if (said != outcome::optimal) said = outcome::no_answer; // an old vertex can be a bad start
   }
-  // From scratch; and the dual method often gets through where the primal one is caught in
-  // degenerate vertices.
+  // From scratch. The dual method often succeeds where degenerate vertices catch the primal one.
   for (const int method : {GLP_PRIMAL, GLP_DUAL}) {
     if (said != outcome::no_answer) break;
     options.meth = method;
@@ -111,8 +110,8 @@ outcome solve(const linear_program& program, const triplets& matrix, const linea
   return said;
 }
 
-/// The rest of GLPK's state, and its memory, ends with the call. Where the state is one for the
-/// process, one call at a time.
+/// Releases GLPK's state and memory at the end of the call. In a build of GLPK with one state for
+/// the process, it lets one call run at a time.
 class environment {
 public:
   environment() {

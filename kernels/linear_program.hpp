@@ -1,10 +1,11 @@
 // A linear program, solved by the simplex method of GLPK.
 //   minimise  sum_j cost_j x_j   with   lower_j <= x_j <= upper_j,   lower_k <= sum_j a_kj x_j <=
 //   upper_k
-// The same program gives the same solution, to the last bit: GLPK draws nothing at random. Of
-// several optimal vertices it is one that the callers must not rely on. Bounds may be infinite;
-// everything else is finite. Scale variables and rows so that values around 1 matter: what holds to
-// 1e-12 passes for equal.
+// The same program gives the same solution, to the last bit: GLPK draws nothing at random. If
+// several
+// vertices are optimal, the solution is one of them, and callers must not rely on which. Bounds may
+// be infinite; everything else is finite. Scale variables and rows so that values around 1 matter:
+// values that differ by 1e-12 pass for equal.
 #pragma once
 
 #include "kernels/base/result.hpp"
@@ -39,22 +40,23 @@ struct linear_program {
 
 struct linear_solution {
   double objective = 0;
-  std::vector<double> values; // of the variables
-  /// By how much the objective grows with the bound of a row that holds with equality; 0 for rows
-  /// that do not bind.
+  std::vector<double> values; // one for each variable
+  /// The growth of the objective with the bound of a row that holds with equality; 0 for rows that
+  /// do not bind.
   std::vector<double> duals;
-  /// The vertex, for programs that differ little; GLPK's words, of the rows and then of the
-  /// variables.
+  /// The vertex in GLPK's terms, for the rows and for the variables: a start for programs that
+  /// differ little.
   std::vector<int> row_states, variable_states;
 };
 
-/// Errors: no values satisfy the rows, none is best, or the numbers are beyond what doubles can
-/// tell. `near` is the solution of a program with the same variables, and with rows that this one
-/// has too, perhaps with others after them: the search begins there and is short if the optimum is
-/// near. It is a vertex of this program all the same. Requires: at least one variable and one row;
-/// terms name variables that exist. Thread safety: any thread, at any time. GLPK's state belongs to
-/// the thread and is released before the return; where a build of GLPK has one state for all
-/// threads, callers wait for each other.
+/// Errors: no values satisfy the rows, no values are best, or the numbers are beyond the precision
+/// of doubles.
+/// `near` is the solution of a program with the same variables, whose rows this program has too,
+/// perhaps with others after them. The search begins there and is short if the optimum is near.
+/// Requires: at least one variable and one row; terms name variables that exist.
+/// Thread safety: any thread, at any time. GLPK's state belongs to the thread and is released
+/// before the return. Where a build of GLPK has one state for all threads, callers wait for each
+/// other.
 result<linear_solution> minimise(const linear_program& program,
                                  const linear_solution* near = nullptr);
 

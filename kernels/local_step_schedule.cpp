@@ -28,7 +28,7 @@ struct worker_state {
   std::int64_t since = 0; // outer steps before its parameters
 };
 
-/// The one that delivers first among those that still work.
+/// The worker that delivers first among those that still work.
 std::optional<std::size_t> next_of(std::span<const worker_state> states) {
   std::optional<std::size_t> next;
   for (std::size_t i = 0; i < states.size(); ++i)

@@ -10,7 +10,7 @@
 // Leaves out: transfers one by one, failures, speeds that change.
 // Source: Liu et al., "Asynchronous Local-SGD Training for Language Modeling", arXiv:2401.09135
 // (grace period; dynamic local updates), and google-deepmind/asyncdiloco. Its simulation hands out
-// at the last delivery, because a simulation knows that nobody else comes.
+// parameters at the last delivery, because it knows that no other worker will deliver.
 #pragma once
 
 #include <cstddef>
@@ -26,8 +26,8 @@ struct local_worker {
 };
 
 enum class hand_out : std::uint8_t {
-  last_delivery, ///< as if the workers knew who else comes
-  window_end,    ///< when the grace period is over, or everybody has delivered
+  last_delivery, ///< as if the workers knew which others will deliver
+  window_end,    ///< the end of the grace period, or the delivery of the last worker
 };
 
 struct delivery_rules {
@@ -42,7 +42,7 @@ struct delivery {
   double at = 0;              ///< seconds
   std::int64_t steps = 0;     ///< local steps in all deliveries so far, this one included
   std::int64_t window = 0;    ///< counted from 0
-  std::int64_t staleness = 0; ///< as above
+  std::int64_t staleness = 0; ///< outer steps since the worker got its parameters
 };
 
 /// The longest H_i s_i. Requires: as schedule_deliveries.

@@ -98,51 +98,53 @@ std::string_view to_string(memory_unit unit) noexcept {
 }
 
 const std::vector<memory_definition>& seeds_memory() {
+  static const std::string sent = "if(Z, optimizer_bytes, 0) + if(Z - 1, gradient_bytes, 0) + "
+                                  "if(Z - 2, seeds_weight_bytes, 0)";
   static const std::vector<memory_definition> figures{
       {"layer_parameters", count, "2*d*h + 4*d*d + d",
-       "of one layer: two matrices, four of attention, one norm"},
+       "one layer: two matrices, four of attention, one norm"},
       {"parameters", count, "if(G, G, L)*layer_parameters + V*d + d",
-       "of all layers, the embedding and its norm"},
+       "all layers, the embedding and its norm"},
       {"layer_activations", count,
        "if(C, n*s*d, 3*n*(2*s*h + 2*s*d) + 5*n*(8*s*d + 3*s*s) + n*s*d)",
-       "values that a layer keeps; with checkpointing its input only"},
+       "values that a layer keeps; with checkpointing only its input"},
       {"all_activations", count, "L*layer_activations + n*s*(3*d + 2*V)",
-       "of all layers, the embedding, logits and softmax"},
+       "all layers, the embedding, logits and softmax"},
       {"weights", bytes, "seeds_weight_bytes*parameters / if(Z - 2, N, 1)",
        "with the master copy if there is one"},
       {"activations", bytes, "activation_bytes*all_activations", ""},
       {"optimizer", bytes, "optimizer_bytes*parameters / if(Z, N, 1)", "its state"},
       {"gradients", bytes, "gradient_bytes*parameters / if(Z - 1, N, 1)", "of the weights"},
       {"gpu", bytes, "weights + activations + if(F, 0, optimizer + gradients)", "GPU memory"},
-      {"ram", bytes, "if(F, optimizer + gradients, 0)", "main memory: what is offloaded"},
+      {"ram", bytes, "if(F, optimizer + gradients, 0)", "main memory, for offloaded state"},
       {"transfer", seconds,
-       "if(F, ram/if(N - 2, 6, 12), (if(Z, optimizer_bytes, 0) + if(Z - 1, gradient_bytes, 0) + "
-       "if(Z - 2, seeds_weight_bytes, 0))"
-       "*parameters/25) / 1073741824",
+       "if(F, ram/if(N - 2, 6, 12), (" + sent + ")*parameters/25) / 1073741824",
        "for each step, over PCIe at 12 GiB/s, 6 if more than two GPUs share it; ZeRO's at 25"},
   };
   return figures;
 }
 
 const std::vector<memory_definition>& shoal_memory() {
+  static const std::string after_attention = "(1 + C)*tokens*d + tokens*h + d*h";
+  static const std::string at_scores =
+      "2*scores - 2*tokens*h - 2*tokens*d + 3*C*tokens*d + 2*d*h + d*d";
   static const std::vector<memory_definition> figures{
       {"layer_parameters", count, "4*d*d + 2*d*h + 2*d",
-       "of one layer: four matrices of attention, two of the other half, two norms"},
+       "one layer: four matrices of attention, two of the other half, two norms"},
       {"parameters", count, "if(G, G, L)*layer_parameters + V*d + d",
-       "of all layers, the embedding, which is the output matrix, and the last norm"},
+       "all layers, the embedding, which is also the output matrix, and the last norm"},
       {"tokens", count, "n*s", "at once"},
-      {"scores", count, "n*a*s*s", "of attention: every token with every token, for each head"},
+      {"scores", count, "n*a*s*s",
+       "scores of attention: each token with each token, for each head"},
       {"layer_kept", count, "8*tokens*d + 2*tokens*h + scores + 4*tokens",
        "values that a layer's backward pass needs"},
       {"layer_waits", count, "if(C, tokens*d, layer_kept)",
-       "of these, what a layer keeps until its turn comes: with checkpointing its input only"},
+       "the values that a waiting layer keeps; with checkpointing only its input"},
       {"layer_forward", count, "4*tokens*d + scores",
-       "values that the forward pass of a layer has besides"},
-      {"layer_backward", count,
-       "max((1 + C)*tokens*d + tokens*h + d*h, 2*scores - 2*tokens*h - 2*tokens*d + 3*C*tokens*d + "
-       "2*d*h + d*d)",
-       "values that its backward pass has besides: in the half after attention, or at the scores; "
-       "gradients of its own parameters included"},
+       "further values of the forward pass of a layer"},
+      {"layer_backward", count, "max(" + after_attention + ", " + at_scores + ")",
+       "further values of its backward pass, in the half after attention or at the scores, with "
+       "the gradients of its parameters"},
       {"at_head", count, "L*layer_waits + 2*tokens*d + 3*tokens*V",
        "values when the loss is taken: all layers, logits, their softmax and its gradient"},
       {"at_last_layer", count,
@@ -151,28 +153,26 @@ const std::vector<memory_definition>& shoal_memory() {
       {"at_first_layer", count,
        "layer_kept + max(C*(layer_forward + tokens*d), layer_backward) + parameters - "
        "layer_parameters",
-       "values when it comes to the last of the layers: most gradients are there"},
+       "values when the pass is at the last of the layers, with most gradients"},
       {"at_end", count, "parameters + max(2*V*d, 7*tokens*d) + 3*C*tokens*d",
-       "values when it ends: all gradients"},
+       "values when the pass ends, with all gradients"},
       {"backward_pass", bytes,
        "activation_bytes*max(at_head, at_last_layer, at_first_layer, at_end)",
-       "activations and gradients of n samples, when there are most of them"},
-      {"weights", bytes, "weight_bytes*parameters", "that are computed with"},
+       "activations and gradients of n samples at their peak"},
+      {"weights", bytes, "weight_bytes*parameters", "the weights that the model computes with"},
       {"master_weights", bytes, "if(F, max(master_bytes, weight_bytes), master_bytes)*parameters",
-       "that the optimizer steps, if they are not the same"},
+       "the weights that the optimizer steps, if these are a copy"},
       {"optimizer", bytes,
        "if(blockwise, 4*ceil((parameters + 4*ceil(parameters/4096))/2), "
        "optimizer_bytes*parameters)",
-       "its state; in 8 bits with a scale for each 4096"},
-      {"gradient_sum", bytes, "4*parameters", "over all samples of a batch, float32"},
-      {"job_sum", bytes, "S*8*parameters", "swarm: over all jobs of a peer, float64"},
-      {"round", bytes, "S*2*4*parameters", "swarm: the mean that it gives, and the mean of all"},
-      {"state", bytes, "4*parameters + optimizer", "what peers download of each other, float32"},
-      {"next_state", bytes, "S*state",
-       "swarm: a step makes a new state while the old one is there"},
+       "state of the optimizer; in 8 bits with a scale for each 4096 values"},
+      {"gradient_sum", bytes, "4*parameters", "sum over all samples of a batch, float32"},
+      {"job_sum", bytes, "S*8*parameters", "swarm: sum over all jobs of a peer, float64"},
+      {"round", bytes, "S*2*4*parameters", "swarm: the peer's mean and the group's mean"},
+      {"state", bytes, "4*parameters + optimizer", "the state that peers download, float32"},
+      {"next_state", bytes, "S*state", "swarm: the next state, while the old one is still there"},
       {"served", bytes, "S*(7*state + 8*4*parameters)",
-       "swarm: the last 8 steps, for those who join: their gradients, and 7 states besides the "
-       "last"},
+       "swarm: the last 8 steps, for joiners: their gradients, and 7 states besides the last"},
       {"gpu", bytes,
        "weights + backward_pass + if(F, 0, master_weights + optimizer + gradient_sum)",
        "GPU memory; where the processor computes, RAM has the sum of both"},

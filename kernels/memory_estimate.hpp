@@ -1,20 +1,21 @@
-// How much memory training a transformer takes, as two lists of figures that have their formulas
-// with them:
+// The memory that training a transformer takes, as two lists of figures with their formulas:
 //   seeds  the calculator of the Transformers Training Transformers demonstration (Borzunov et al.,
-//   "Training Transformers Together",
-//          arXiv:2207.03481), with its 18 models; formulas again from what it computes
-//   shoal  our own estimate: what kernels/learn/transformer and kernels/optimizer hold, and, in a
-//   swarm, what a peer holds besides. Held
-//          against measured memory in results/memory.md. Left out: code, the buffers of libraries,
-//          the corpus, messages under way, the part of others that a reducer waits for, and what an
-//          allocator wastes; at other precisions than f32, and on GPUs, Shoal does not train yet,
-//          so there it says what the same algorithm would hold.
-// Formulas are text (kernels/formula.hpp): what is shown is what is computed, here and on the page.
-// In formulas: n samples at once, s tokens in a sample, d width, L layers, a heads, h inner width
-// of a layer's two large matrices,
-//   V vocabulary, G layers that have parameters of their own (0: all). 1 or 0: C checkpointing, F
-//   offload, S swarm. Bytes by choice of optimizer and precision: see memory_optimizer and
-//   memory_precision. Seeds only: N GPUs, Z stage of ZeRO.
+//          "Training Transformers Together", arXiv:2207.03481), with its 18 models; the formulas
+//          are derived from its results
+//   shoal  Shoal's own estimate: what kernels/learn/transformer and kernels/optimizer hold, and,
+//          in a swarm, what a peer holds besides; compared with measured memory in
+//          results/memory.md
+// The estimate leaves out code, the buffers of libraries, the corpus, messages on their way, and
+// the waste of an allocator. It also leaves out the parts of others that a reducer waits for. Shoal
+// does not train yet at other precisions than f32, nor on GPUs. There the estimate is what the same
+// algorithm would hold. Formulas are text (kernels/formula.hpp): the program computes what it
+// shows, here and on the page. Names in the formulas:
+//   n samples at once, s tokens in a sample, d width, L layers, a heads, V vocabulary,
+//   h inner width of a layer's two large matrices,
+//   G layers that have parameters of their own (0: all),
+//   1 or 0: C checkpointing, F offload, S swarm
+//   bytes by choice of optimizer and precision: see memory_optimizer and memory_precision
+//   seeds only: N GPUs, Z stage of ZeRO
 #pragma once
 
 #include "kernels/base/result.hpp"
@@ -33,27 +34,26 @@ struct memory_shape {
   bool operator==(const memory_shape&) const = default;
 };
 
-/// The models of the seeds' calculator, in its order. Heads, which it does not ask for, are those
-/// of the models' papers; gpt3-xl, which is wider there than in the paper, has those of the other
-/// model of that width.
+/// The models of the seeds' calculator, in its order. The calculator does not ask for heads, so
+/// these are from the models' papers. gpt3-xl is wider in the calculator than in its paper, and has
+/// the heads of the other model of that width.
 const std::vector<memory_shape>& memory_models();
 
 struct memory_optimizer {
   std::string name;
-  double optimizer_bytes = 0; ///< of state for each parameter
-  bool blockwise = false;     ///< compress/blockwise8, which has a scale for each 4096 besides
+  double optimizer_bytes = 0; ///< state for each parameter
+  bool blockwise = false;     ///< compress/blockwise8, which also has a scale for each 4096 values
 };
-/// sgd and sgd-momentum are not in the seeds' calculator; its formula takes them as it takes the
-/// others.
+/// sgd and sgd-momentum are not in the seeds' calculator. Its formula takes them like the others.
 const std::vector<memory_optimizer>& memory_optimizers();
 
 /// Bytes of one value of each kind.
 struct memory_precision {
   std::string name;
   double seeds_weight_bytes = 0; ///< the seeds' 'weights' include the master copy
-  double weight_bytes = 0;       ///< what is computed with
-  double master_bytes = 0;       ///< what the optimizer steps if that is another copy; else 0
-  double gradient_bytes = 0;     ///< as the backward pass leaves them
+  double weight_bytes = 0;       ///< the weights that the model computes with
+  double master_bytes = 0;   ///< the copy that the optimizer steps, if it is another one; else 0
+  double gradient_bytes = 0; ///< gradients as the backward pass leaves them
   double activation_bytes = 0;
 };
 /// f32, mixed and f16: the seeds' O0, O1 (also O2) and O3.
@@ -67,8 +67,8 @@ struct memory_choices {
   std::int64_t gpus = 1, zero = 0; ///< seeds only
 };
 
-/// Errors: a size that is not positive or above 2^40, more groups of shared layers than layers, an
-/// optimizer or precision that is none of the above; ZeRO beyond stage 3.
+/// Errors: a size that is not positive or above 2^40, or more groups of shared layers than layers.
+/// An unknown optimizer or precision. ZeRO beyond stage 3.
 result<void> validate(const memory_choices& choices);
 
 enum class memory_unit : std::uint8_t { count, bytes, seconds };
@@ -77,8 +77,8 @@ std::string_view to_string(memory_unit unit) noexcept;
 struct memory_definition {
   std::string name;
   memory_unit unit;
-  std::string formula; ///< of the names above and of figures that stand before it in its list
-  std::string what;    ///< in words
+  std::string formula; ///< in the names above and the figures that stand before it in its list
+  std::string what;    ///< the figure in words
 };
 
 const std::vector<memory_definition>& seeds_memory();

@@ -57,7 +57,7 @@ void step_adamw(const optimizer_config& c, double rate, std::int64_t t, std::spa
     value[i] = value[i] * kept - size * (first[i] / (std::sqrt(second[i]) / root + epsilon));
 }
 
-/// What LAMB makes of one tensor: x -= size * direction.
+/// The step of LAMB for one tensor: x -= size * direction.
 struct lamb_direction {
   float epsilon, decay;
   explicit lamb_direction(const optimizer_config& c)
@@ -91,8 +91,8 @@ void step_lamb(const optimizer_config& c, double rate, std::int64_t t, std::span
   for (std::size_t i = 0; i < x.size(); ++i) x[i] -= size * direction(m[i], s[i], x[i]);
 }
 
-/// The moments in 8 bits, block by block. Where a block is not finite its scale is NaN, and so is
-/// all that is decoded from it.
+/// The moments in 8 bits, block by block. A block that is not finite has the scale NaN, so all its
+/// decoded values are NaN.
 class moments8 {
 public:
   moments8(const optimizer_config& config, float scale, std::span<const float> gradient,
@@ -115,7 +115,8 @@ public:
   std::span<float> m(std::size_t count) { return std::span(m_).first(count); }
   std::span<float> s(std::size_t count) { return std::span(s_).first(count); }
 
-  /// Block b after this step becomes the state. Requires: next was called for all of it, last.
+  /// Block b after this step becomes the state. Requires: the last calls of next covered the whole
+  /// block.
   void keep(std::size_t b) {
     const std::size_t count = std::min(blockwise8_block, gradient_.size() - b * blockwise8_block);
     keep_in(first_, b, count,
@@ -175,8 +176,8 @@ void step_adamw8(const optimizer_config& c, double rate, std::int64_t t, std::sp
   });
 }
 
-/// Decodes three times: for the norm, for the step, and for the state; so it needs no room for all
-/// moments as floats.
+/// Decodes three times, for the norm, for the step, and for the state. So it needs no memory for
+/// all moments as floats.
 void step_lamb8(const optimizer_config& c, double rate, std::int64_t t, std::span<float> x,
                 std::span<const tensor_slot> layout, moments8& moments) {
   const lamb_direction direction(c);
@@ -260,7 +261,7 @@ double least_second_moment(const optimizer_config& config, double m) {
   const double memory = 1 - config.beta1 * config.beta1 / config.beta2;
   if (!(memory > 0) || config.beta1 >= 1) return 0;
   const double ratio = (1 - config.beta2) * memory / ((1 - config.beta1) * (1 - config.beta1));
-  constexpr double rounding = 1e-4; // of floats, over many steps
+  constexpr double rounding = 1e-4; // rounding of floats, over many steps
   return m * m * ratio * (1 - rounding);
 }
 

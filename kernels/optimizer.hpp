@@ -1,20 +1,19 @@
 // SGD with momentum, AdamW and LAMB over flat vectors. A step is a pure function of (config, step
-// number, gradient, parameters, state), so parameters and state are buffers that can be hashed and
-// shipped to a joiner, and every peer that holds the same bits computes the same bits. Plain loops,
-// no torch.
+// number, gradient, parameters, state). So parameters and state are buffers that can be hashed and
+// sent to a joiner. Every peer that holds the same bits computes the same bits. The code is plain
+// loops without torch.
 //   sgd:   v = momentum v + g;  x = x - rate (v + decay x)
-//   adamw: m = b1 m + (1-b1) g;  s = b2 s + (1-b2) g^2;  x = x - rate decay x - rate m' / (sqrt(s')
-//   + epsilon),
-//          m' = m / (1-b1^t), s' = s / (1-b2^t)
-//   lamb:  per tensor u = m / (sqrt(s) + epsilon) + decay x;  x = x - rate c r u,  r = min(|x|,
-//   clamp) / |u|
-//          (1 if either norm is 0), c = sqrt(1-b2^t) / (1-b1^t) with `debias`, else 1
-//   adamw8, lamb8: as adamw and lamb, but m and s are kept in 8 bits by blocks of 4096
-//   (compress/blockwise8: the signed code for m, the
-//          unsigned one for s). A step decodes them, computes in float, applies the moments that it
-//          computed, and encodes these. What is decoded is off by 0.9/256 of the block's largest m,
-//          and by 0.9/512 of its largest s, at most. Where s comes back as 0, the new s still has
-//          (1-b2) g^2, so a step never divides by epsilon alone.
+//   adamw: m = b1 m + (1-b1) g;  s = b2 s + (1-b2) g^2;  m' = m / (1-b1^t), s' = s / (1-b2^t)
+//          x = x - rate decay x - rate m' / (sqrt(s') + epsilon)
+//   lamb:  per tensor u = m / (sqrt(s) + epsilon) + decay x;  x = x - rate c r u,
+//          r = min(|x|, clamp) / |u| (1 if either norm is 0),
+//          c = sqrt(1-b2^t) / (1-b1^t) with `debias`, else 1
+//   adamw8, lamb8: as adamw and lamb, with m and s in 8 bits by blocks of 4096
+//          (compress/blockwise8: the signed code for m, the unsigned one for s)
+// A step of the 8-bit kinds decodes the moments, computes in float, applies the new moments, and
+// encodes them. A decoded m is off by at most 0.9/256 of the block's largest m, and a decoded s by
+// 0.9/512 of its largest s. Where s is decoded as 0, the new s still has (1-b2) g^2, so a step
+// never divides by epsilon alone.
 // Source: AdamW: Loshchilov and Hutter, arXiv:1711.05101, as torch::optim::AdamW; LAMB: You et al.,
 // arXiv:1904.00962, with the debias and weight-norm clamp of the implementations that collaborative
 // ALBERT training used; 8 bits: Dettmers et al., arXiv:2110.02861.
@@ -34,10 +33,11 @@ namespace shoal::kernels {
 enum class optimizer_kind : std::uint8_t { sgd, adamw, lamb, adamw8, lamb8 };
 
 std::string_view to_string(optimizer_kind kind) noexcept;
-/// Errors: a name that is none of these; the message lists them.
+/// Errors: an unknown name; the message lists the known ones.
 result<optimizer_kind> parse_optimizer_kind(std::string_view name);
 
-/// A scenario's `training.optimizer` is this struct, so its defaults are those of scenarios, too.
+/// The options of an optimizer. A scenario's `training.optimizer` is this struct, so its defaults
+/// are also those of scenarios.
 struct optimizer_config {
   optimizer_kind kind = optimizer_kind::adamw;
   double learning_rate = 1e-3;
@@ -52,7 +52,7 @@ struct optimizer_config {
   double clip_norm = 0;           ///< gradients with a larger norm are scaled down to it; 0 = off
   std::uint64_t warmup_steps = 0; ///< the rate rises linearly during these steps; 0 = off
   std::uint64_t decay_steps = 0;  ///< the rate then falls linearly until this step; 0 = off
-  double final_rate_fraction = 0; ///< what is left of the rate after decay_steps
+  double final_rate_fraction = 0; ///< the fraction of the rate after decay_steps
   bool operator==(const optimizer_config&) const = default;
 };
 
@@ -60,30 +60,31 @@ struct optimizer_config {
 /// before warm-up ends).
 result<void> validate(const optimizer_config& config);
 
-/// Whether the state is an array of floats; otherwise it is coded, and only steps can read it.
+/// Whether the state is an array of floats. A coded state can be read only by steps.
 bool float_state(optimizer_kind kind) noexcept;
 
 /// Floats of state: 0 (sgd without momentum), n (sgd with it), 2 n (adamw, lamb: m then s). Starts
 /// as zeros. Requires: float_state(config.kind).
 std::size_t state_size(const optimizer_config& config, std::size_t parameter_count);
 
-/// Bytes of state of every kind, a multiple of 4: 4 state_size(...), or for 8 bits m's code and
-/// then that of s, blockwise8_bytes(n) each, and zeros up to the multiple; about a quarter of what
-/// floats take. Starts as zeros.
+/// Bytes of state of every kind, a multiple of 4. Floats take 4 state_size(...). The 8-bit kinds
+/// have the code of m and then that of s, blockwise8_bytes(n) each, and zeros up to the multiple.
+/// This is about a quarter of floats. Starts as zeros.
 std::size_t state_bytes(const optimizer_config& config, std::size_t parameter_count);
 
-/// The rate of step `step_number`, counted from 1: rate * t / warmup_steps while t <= warmup_steps;
-/// then from rate at t = warmup_steps + 1 down to final_rate_fraction * rate at t = decay_steps + 1
-/// and after.
+/// The rate of step `step_number`, counted from 1. It is rate * t / warmup_steps while t <=
+/// warmup_steps. Then it falls from rate at t = warmup_steps + 1 to final_rate_fraction * rate at t
+/// = decay_steps + 1, and stays there.
 double learning_rate_at(const optimizer_config& config, std::int64_t step_number);
 
 /// Euclidean norm, summed in double in index order.
 double norm_of(std::span<const float> values);
 
-/// One step with the mean gradient `gradient`, in place. `layout` is what LAMB calls layers;
-/// without it the whole vector is one. A gradient that is not finite makes moments and parameters
-/// NaN, in 8 bits whole blocks of them. Requires: validate(config), step_number >= 1, equal sizes,
-/// state.size() == state_bytes(...), aligned as floats.
+/// One step with the mean gradient `gradient`, in place. `layout` has the layers of LAMB; without
+/// it the whole vector is one layer. A gradient that is not finite makes moments and parameters
+/// NaN, in 8 bits whole blocks of them.
+/// Requires: validate(config), step_number >= 1, equal sizes, state.size() == state_bytes(...),
+/// aligned as floats.
 void step(const optimizer_config& config, std::int64_t step_number, std::span<const float> gradient,
           std::span<float> parameters, std::span<std::byte> state,
           std::span<const tensor_slot> layout = {});
@@ -93,14 +94,14 @@ void step(const optimizer_config& config, std::int64_t step_number, std::span<co
           std::span<float> parameters, std::span<float> state,
           std::span<const tensor_slot> layout = {});
 
-/// The least that s may be where m is `m`, after any number of steps: by Cauchy-Schwarz m^2 is at
-/// most s times (1 - beta1)^2 / ((1 - beta2) (1 - beta1^2 / beta2)), and so are their means over
-/// several states. 0 where beta1^2 >= beta2: there is no such bound.
+/// The least s that is possible where m is `m`, after any number of steps. By Cauchy-Schwarz m^2 is
+/// at most s times (1 - beta1)^2 / ((1 - beta2) (1 - beta1^2 / beta2)). The same bound holds for
+/// means over several states. Returns 0 where beta1^2 >= beta2, for which there is no bound.
 double least_second_moment(const optimizer_config& config, double m);
 
-/// Raises each second moment to that. What lossy codecs leave of averaged ones can be negative, or
-/// so small that a step would be huge. True if any was raised. Requires: float_state(config.kind),
-/// state.size() == state_size(config, parameter_count).
+/// Raises each second moment to least_second_moment. A lossy codec can leave averaged second
+/// moments negative, or so small that a step would be huge. Returns true if any was raised.
+/// Requires: float_state(config.kind), state.size() == state_size(config, parameter_count).
 bool mend_moments(const optimizer_config& config, std::size_t parameter_count,
                   std::span<float> state);
 /// The state `averaged` after mend_moments: the same memory if nothing was raised, or if the state

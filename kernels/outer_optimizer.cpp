@@ -21,7 +21,7 @@ void step_momentum(float rate, float momentum, bool nesterov, std::span<const fl
   }
 }
 
-/// `full`: the buffer has its N pseudo-gradients.
+/// `full`: the buffer holds its N pseudo-gradients.
 void step_delayed(const outer_optimizer_config& c, bool full, std::span<const float> g,
                   std::span<float> x, std::span<float> velocity, std::span<float> buffer) {
   const auto rate = static_cast<float>(c.learning_rate);

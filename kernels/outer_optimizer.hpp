@@ -1,5 +1,5 @@
 // The outer optimizer of DiLoCo: SGD with momentum on pseudo-gradients, over flat vectors. A
-// pseudo-gradient says how far local steps moved a peer away from the outer parameters, negated.
+// pseudo-gradient is the negated movement of a peer's local steps away from the outer parameters.
 //   pseudo-gradient: g[j] = outer[j] - local[j];  the step takes the mean g over a round's peers
 //   plain:    v = momentum v + g;  x = x - rate v
 //   nesterov: v = momentum v + g;  x = x - rate (g + momentum v)
@@ -32,8 +32,8 @@ struct outer_optimizer_config {
   bool operator==(const outer_optimizer_config&) const = default;
 };
 
-/// Errors: a rate that is negative or not finite, a momentum outside [0, 1), a delay below 1 or
-/// without Nesterov, an activation outside [0, 1 / delay].
+/// Errors: a rate that is negative or not finite, a momentum outside [0, 1), an activation outside
+/// [0, 1 / delay]. A delay below 1, or above 1 without Nesterov.
 result<void> validate(const outer_optimizer_config& config);
 
 /// Floats of state: 0 without momentum, n for v, 2 n (v, then the buffer) with a delay above 1.

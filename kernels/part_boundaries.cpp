@@ -53,8 +53,8 @@ std::vector<std::uint64_t> part_boundaries(std::uint64_t length, std::span<const
     remainders[i] = quota % total;
     left -= counts[i];
   }
-  // The remainders add up to left * total and each is below total, so more than `left` of them are
-  // positive when left > 0: a part without a share never gets a block.
+  // The remainders add up to left * total, and each is below total. So more than `left` of them are
+  // positive when left > 0, and a part without a share never gets a block.
   std::vector<std::size_t> order(n);
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(),

@@ -12,8 +12,8 @@ namespace shoal::kernels {
 
 namespace {
 
-/// An exponent of ones in any of them: infinite or NaN. On integers: sums of floats would not be
-/// vectorized.
+/// Whether any value has an exponent of ones: infinite or NaN. The function works on integers,
+/// because sums of floats would not be vectorized.
 SHOAL_WIDER bool any_not_finite(const float* x, std::size_t n) {
   std::uint32_t found = 0;
   for (std::size_t j = 0; j < n; ++j) {
@@ -64,10 +64,10 @@ bool all_finite(std::span<const float> values) {
 }
 
 std::size_t weighted_mean(std::span<const weighted_values> inputs, std::span<float> out) {
-  SHOAL_CHECK(!inputs.empty(), "the mean of nothing");
+  SHOAL_CHECK(!inputs.empty(), "a mean needs inputs");
   double total = 0;
   for (const weighted_values& input : inputs) {
-    SHOAL_CHECK(input.values.size() == out.size(), "inputs of one size");
+    SHOAL_CHECK(input.values.size() == out.size(), "inputs have one size");
     total += input.weight;
   }
   alignas(64) std::array<double, block_size> sums;
@@ -80,15 +80,14 @@ std::size_t weighted_mean(std::span<const weighted_values> inputs, std::span<flo
     for (; i < inputs.size(); ++i) add_one(sums.data(), inputs[i], at, n);
     suspicious = divide(sums.data(), total, out.data() + at, n) || suspicious;
   }
-  // What is not finite in an input is not finite in the mean, so that inputs are looked at only
-  // then.
+  // An input that is not finite makes the mean not finite, so inputs are searched only then.
   for (std::size_t i = 0; suspicious && i < inputs.size(); ++i)
     if (!all_finite(inputs[i].values)) return i;
   return inputs.size();
 }
 
 std::vector<float> weighted_mean_reference(std::span<const weighted_values> inputs) {
-  SHOAL_CHECK(!inputs.empty(), "the mean of nothing");
+  SHOAL_CHECK(!inputs.empty(), "a mean needs inputs");
   std::vector<float> out(inputs.front().values.size());
   for (std::size_t j = 0; j < out.size(); ++j) {
     long double sum = 0, weights = 0;

@@ -14,7 +14,7 @@
 
 namespace shoal::kernels {
 
-/// Weights outside these are no number of samples, and could overflow the sums.
+/// Weights outside this range are no number of samples, and could overflow the sums.
 inline constexpr double smallest_weight = 1e-30;
 inline constexpr double largest_weight = 1e30;
 
@@ -25,10 +25,10 @@ struct weighted_values {
 };
 
 /// One pass over memory, block by block, so that the sums stay in the first-level cache and each
-/// input is read once. Writes out[n] and returns inputs.size(); or returns the index of the first
-/// input that holds a value that is not finite, and then `out` is of no use. Requires: not empty,
-/// weights within [smallest_weight, largest_weight], all of out's size, no aliasing. Complexity:
-/// reads 4 k n bytes, writes 4 n.
+/// input is read once. Writes out[n] and returns inputs.size(). If an input holds a value that is
+/// not finite, it returns the index of the first such input, and `out` is unspecified.
+/// Requires: not empty, weights within [smallest_weight, largest_weight], all of out's size, no
+/// aliasing. Complexity: reads 4 k n bytes, writes 4 n.
 std::size_t weighted_mean(std::span<const weighted_values> inputs, std::span<float> out);
 bool all_finite(std::span<const float> values);
 

@@ -1,6 +1,7 @@
-// Definitions that are found by name: the ones that the program brings, and the ones that a program
-// adds when it starts. A definition is a struct with a member `name`; it never moves, so that a
-// pointer to it names it as well.
+// A list of definitions that are found by name. The program brings some of them, and a program that
+// extends it adds more when it starts. A definition is a struct with a member `name`. It never
+// moves,
+// so a pointer names it as well.
 // Thread safety: add() only before other threads read.
 #pragma once
 
@@ -41,12 +42,13 @@ public:
   }
   /// In the order of registration.
   const std::deque<Definition>& all() const noexcept { return all_; }
-  /// All names, separated by ", ". The text stays where it is, also when definitions are added.
+  /// All names, separated by ", ". The text stays at its address when definitions are added.
   const char* names() const noexcept { return names_.empty() ? "" : names_.back().c_str(); }
 
 private:
   std::deque<Definition> all_;
-  std::deque<std::string> names_; // the lists of all names so far: rules of options point to them
+  std::deque<std::string>
+      names_; // the lists of all names so far, because rules of options point to them
 };
 
 } // namespace shoal

@@ -38,7 +38,7 @@ public:
     return add(std::as_bytes(std::span<const T, 1>(&value, 1)));
   }
   hasher& add(const digest& value) { return add(std::as_bytes(std::span(value.bytes))); }
-  /// The digest of everything so far; adding may go on afterwards.
+  /// The digest of the bytes so far. More bytes may be added afterwards.
   digest current() const;
   digest finish() { return current(); }
 

@@ -1,7 +1,10 @@
 // Disjoint half-open intervals of 64-bit indices, each with a value; equal neighbours are one
-// piece. What a state machine over an unbounded index space needs, without ever touching single
-// indices: memory grows with the number of changes of the value along the axis. Complexity: O(log
-// n) to find, plus the number of pieces that an interval touches; n is the number of pieces.
+// piece. State machines over an unbounded index space use this map. It never touches single
+// indices,
+// so memory grows with the number of changes of the value along the axis.
+// Complexity: O(log n) to find, plus the number of pieces that an interval touches; n is the number
+// of
+// pieces.
 #pragma once
 
 #include <algorithm>
@@ -26,7 +29,7 @@ public:
   bool empty() const noexcept { return pieces_.empty(); }
   std::size_t piece_count() const noexcept { return pieces_.size(); }
 
-  /// Gives [first, end) this value, whatever it had.
+  /// Gives [first, end) this value, and drops the former values.
   void assign(std::uint64_t first, std::uint64_t end, const Value& value) {
     if (first >= end) return;
     erase(first, end);
@@ -52,8 +55,8 @@ public:
     pieces_.erase(pieces_.lower_bound(first), pieces_.lower_bound(end));
   }
 
-  /// Calls change(first, end, Value&) for each stretch of one value in [first, end), a gap being
-  /// one of Value{}; what it leaves in the value is stored, and is a gap if it is Value{}.
+  /// Calls change(first, end, Value&) for each stretch of one value in [first, end). A gap is a
+  /// stretch of Value{}. The map stores the changed value, and a stretch of Value{} becomes a gap.
   template <class Change>
   void update(std::uint64_t first, std::uint64_t end, Change change) {
     if (first >= end) return;
@@ -78,8 +81,8 @@ public:
     merge(first, end);
   }
 
-  /// Calls see(first, end, const Value&) for each stretch of one value in [first, end), a gap being
-  /// one of Value{}.
+  /// Calls see(first, end, const Value&) for each stretch of one value in [first, end). A gap is a
+  /// stretch of Value{}.
   template <class See>
   void visit(std::uint64_t first, std::uint64_t end, See see) const {
     auto next = pieces_.upper_bound(first);
@@ -147,7 +150,7 @@ private:
     before->second.first = at;
   }
 
-  // Makes equal neighbours one, from the piece before `first` to the one at `end`.
+  // Joins equal neighbours, from the piece before `first` to the one at `end`.
   void merge(std::uint64_t first, std::uint64_t end) {
     auto left = pieces_.lower_bound(first);
     if (left != pieces_.begin()) --left;

@@ -8,9 +8,10 @@
 #include <cmath>
 #include <numbers>
 
-// rng::normal for many at once: what portable::log and portable::cos_turns do to one value, without
-// their branches, so that the compiler may take several values at a time. Each operation is theirs,
-// in their order: the bits are the same.
+// rng::normal for many values at once. The loops do what portable::log and portable::cos_turns do
+// to
+// one value, without their branches, so that the compiler may take several values at a time. The
+// operations and their order are the same, so the bits are the same.
 namespace shoal {
 
 namespace {
@@ -23,7 +24,7 @@ using portable::horner;
 SHOAL_WIDER void box_muller(const double* radius, const double* turn, double* out, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) {
     const auto bits = std::bit_cast<std::uint64_t>(radius[i]);
-    // The exponent as a number: 2^52 + e has the bits of e below its own.
+    // The exponent as a number: the low bits of 2^52 + e are the bits of e.
     const double biased = std::bit_cast<double>((bits >> 52) | 0x4330000000000000U) - 0x1p52;
     const double half =
         std::bit_cast<double>((bits & 0x000fffffffffffffU) | 0x3fe0000000000000U); // in [0.5, 1)
@@ -50,7 +51,7 @@ SHOAL_WIDER void box_muller(const double* radius, const double* turn, double* ou
 
 void rng::normals(std::span<double> out) {
   std::array<double, block> radius, turn;
-  rng here = *this; // in registers
+  rng here = *this; // a copy in registers
   for (std::size_t at = 0; at < out.size(); at += block) {
     const auto n = std::min(block, out.size() - at);
     for (std::size_t i = 0; i < n; ++i) {

@@ -78,7 +78,7 @@ float_buffer::float_buffer(std::size_t count) : size_(count) {
     const std::size_t whole = (bytes + huge - 1) / huge * huge;
     memory = std::aligned_alloc(huge, whole);
 #ifdef MADV_HUGEPAGE
-    // Only advice: without it, or where it is not taken, pages are small.
+    // This is only advice. Pages are small without it, or where the system ignores it.
     if (memory != nullptr) (void)madvise(memory, whole, MADV_HUGEPAGE);
 #endif
   }

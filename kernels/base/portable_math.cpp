@@ -6,7 +6,8 @@
 #include <limits>
 #include <numbers>
 
-// From <cmath> only frexp, ldexp, floor and the classifications are used: these are exact.
+// From <cmath> these functions use only frexp, ldexp, floor and the classifications, which are
+// exact.
 namespace shoal::portable {
 
 namespace {

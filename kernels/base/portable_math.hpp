@@ -1,9 +1,10 @@
-// log, exp, pow and sines made of + - * / alone, so that they give the same bits on every machine:
-// the C library's differ between versions and pick fused variants by CPU type. Whatever decides
-// the order or the time of events uses these.
+// log, exp, pow and sines from + - * / alone, so that they give the same bits on every machine. The
+// C
+// library's functions differ between versions and pick fused variants by CPU type. All code that
+// decides the order or the time of events uses these functions.
 //   log(x) = k ln 2 + log(1 + f), with s = f / (2 + f): f - s (f - sum_j 2 s^2j / (2j + 1))
-//   exp(x) = 2^k sum_n r^n / n!, r = x - k ln 2, |r| <= ln(2) / 2
-// Error: log, exp, sine and cosine within 2 units in the last place (near a zero of a sine: 1e-16
+// Error: log, exp, sine and cosine within 2 units in the last place, and within 1e-16 absolute near
+// a zero of a sine. pow within 2 + 4 |y log x| units.
 // absolute); pow within 2 + 4 |y log x| units.
 // Source: the argument reductions of Sun's fdlibm (1993), with plain Taylor coefficients.
 #pragma once

@@ -1,4 +1,4 @@
-// A value or the reason why there is none. Expected failures (a bad file, a full disk) travel as
+// A value or the reason for its absence. Expected failures (a bad file, a full disk) travel as
 // result<T>; exceptions of libraries are caught where the library is called.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace shoal {
 
-/// Why something failed, in one sentence that says where and what to do.
+/// The reason of a failure, in one sentence that says where it is and what to do.
 struct failure {
   std::string message;
 };
@@ -19,7 +19,7 @@ struct failure {
 template <class T>
 class [[nodiscard]] result {
 public:
-  result(T value) : state_(std::move(value)) {}   // NOLINT: conversions are the point
+  result(T value) : state_(std::move(value)) {}   // NOLINT: implicit conversions are intended
   result(failure why) : state_(std::move(why)) {} // NOLINT
 
   bool ok() const noexcept { return state_.index() == 0; }

@@ -63,8 +63,8 @@ double rng::lognormal(double mu, double sigma) {
 }
 
 rng stream(std::uint64_t seed, std::string_view name, std::uint64_t a, std::uint64_t b) {
-  // Each argument is mixed into the result of the one before, so that exchanging two of them, or
-  // neighbouring seeds and peers, gives unrelated streams.
+  // Each argument is mixed into the result of the previous one. So exchanged arguments, and
+  // neighbouring seeds and peers, give unrelated streams.
   std::uint64_t mixed = splitmix64(seed);
   for (const std::uint64_t part : {fnv1a(name), a, b}) {
     mixed ^= part;

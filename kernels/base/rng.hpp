@@ -1,6 +1,6 @@
 // Named random streams: stream(seed, "churn", peer) gives the same numbers on every machine and
-// compiler, and drawing from one stream never moves another. Distributions are our own because
-// those of the standard library differ between implementations.
+// compiler, and drawing from one stream never moves another. The distributions are Shoal's own,
+// because those of the standard library differ between implementations.
 // Source: xoshiro256** 1.0, Blackman and Vigna, "Scrambled linear pseudorandom number generators",
 // ACM TOMS 47 (2021); seeded by SplitMix64 over FNV-1a of the name.
 #pragma once
@@ -38,9 +38,9 @@ public:
   std::uint64_t below(std::uint64_t n);
   /// Standard normal (Box-Muller, one value a call).
   double normal();
-  /// As so many calls of normal(), to the bit, in a quarter of the time.
+  /// The same numbers as that many calls of normal(), to the bit, in a quarter of the time.
   void normals(std::span<double> out);
-  /// `use(i, z)` with a standard normal z for each i below n, in order.
+  /// Calls `use(i, z)` with a standard normal z for each i below n, in order.
   template <class Use>
   void for_each_normal(std::size_t n, Use use) {
     std::array<double, 128> some;

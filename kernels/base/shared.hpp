@@ -1,6 +1,7 @@
-// A value that is made once and held by many: a copy is a pointer, and nobody can change what
-// others hold. In messages it is the value itself. Thread safety: immutable after construction, may
-// be shared between threads.
+// A value that is made once and held by many. A copy is a pointer, and no holder can change the
+// value
+// of the others. A message contains the value itself.
+// Thread safety: immutable after construction, may be shared between threads.
 #pragma once
 
 #include <memory>
@@ -15,8 +16,9 @@ public:
   shared() : value_(nothing()) {}
   shared(T value)
       : value_(std::make_shared<const T>(std::move(value))) {
-  } // NOLINT(google-explicit-constructor): it is that value
-  /// Shows `part` of what `whole` holds, all of which lives as long.
+  } // NOLINT(google-explicit-constructor): the conversion is intended
+  /// Shows `part`, which is inside the value of `whole`. The whole value lives as long as this
+  /// does.
   template <class U>
   shared(const shared<U>& whole, const T& part) : value_(whole.value_, &part) {}
 
@@ -34,8 +36,8 @@ private:
   std::shared_ptr<const T> value_; // null only when moved from
 };
 
-/// An inspector sees the value. One that may change it (all that do not say they only read) gets a
-/// copy, which takes its place.
+/// An inspector sees the value. An inspector that may change it (every inspector that is not
+/// declared as reading) gets a copy, which then replaces the value.
 template <class Inspector, class T>
 typename Inspector::result_type inspect(Inspector& f, shared<T>& x) {
   constexpr bool only_reads = [] {

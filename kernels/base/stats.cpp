@@ -24,7 +24,7 @@ double quantile(std::span<const double> values, double q) {
   SHOAL_CHECK(!values.empty(), "no values have no quantile");
   SHOAL_CHECK(q >= 0 && q <= 1, "a quantile is between 0 and 1");
   std::vector<double> sorted(values.begin(), values.end());
-  // NaN goes last: an order that std::sort can rely on whatever was measured.
+  // NaN goes last, so that std::sort has a valid order for all measurements.
   std::sort(sorted.begin(), sorted.end(),
             [](double a, double b) { return std::isnan(b) ? !std::isnan(a) : a < b; });
   const double position = q * static_cast<double>(sorted.size() - 1);

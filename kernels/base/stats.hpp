@@ -29,7 +29,7 @@ double quantile(std::span<const double> values, double q);
 inline double median(std::span<const double> values) {
   return quantile(values, 0.5);
 }
-/// NaN without values, as is the variance.
+/// NaN without values. The variance is NaN then, too.
 double mean(std::span<const double> values);
 /// Population variance.
 double variance(std::span<const double> values);

@@ -7,9 +7,9 @@
 
 namespace shoal {
 
-/// t with P(|T| < t) = 0.95 for Student's t with so many degrees of freedom: half the width of a 95
-/// % confidence interval of a mean, in standard errors. Error: below 1e-9 of the value. Requires:
-/// degrees > 0.
+/// t with P(|T| < t) = 0.95 for Student's t with `degrees` degrees of freedom. This is half the
+/// width of a 95 % confidence interval of a mean, in standard errors. Error: below 1e-9 of the
+/// value. Requires: degrees > 0.
 double student_t_975(std::size_t degrees);
 
 } // namespace shoal

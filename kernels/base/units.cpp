@@ -48,7 +48,8 @@ std::size_t utf8_length(std::string_view text) {
   return length;
 }
 
-/// `text` in quotes, fit for a one-line message: cut when long, '?' for what cannot be printed.
+/// `text` in quotes for a one-line message: long text is cut, and '?' replaces unprintable
+/// characters.
 std::string quoted(std::string_view text) {
   constexpr std::size_t longest = 48;
   std::string out = "'";
@@ -112,7 +113,7 @@ result<quantity> split(std::string_view text, std::string_view noun, std::string
   return out;
 }
 
-/// A number as a suggestion repeats it.
+/// A number in the form in which a suggestion repeats it.
 std::string shown(std::string_view number) {
   return number.size() <= 24 ? std::string(number) : std::string(number.substr(0, 21)) + "...";
 }
@@ -144,7 +145,7 @@ std::string eighth(std::string_view number) {
   return std::string(buffer, end.ptr);
 }
 
-/// 'm' of "mbps", '\0' of "bps"; nothing if `text` is not [kmgt]? followed by one of `ends`.
+/// 'm' of "mbps", '\0' of "bps". Nothing if `text` is not [kmgt]? followed by one of `ends`.
 std::optional<char> prefix_before(std::string_view text, std::span<const std::string_view> ends) {
   const std::string word = lower(text);
   for (const std::string_view end : ends) {
@@ -156,7 +157,7 @@ std::optional<char> prefix_before(std::string_view text, std::span<const std::st
   return std::nullopt;
 }
 
-/// Decimal prefixes as they are written: k, M, G, T.
+/// Decimal prefixes in their spelling: k, M, G, T.
 std::string decimal_prefix(char c) {
   if (c == '\0') return "";
   return std::string(1, c == 'k' ? 'k' : static_cast<char>(c - 'a' + 'A'));
@@ -167,7 +168,8 @@ std::string binary_prefix(char c) {
 
 enum class inexact { fraction_left, too_large };
 
-/// number * scale, as an integer, or why it is none. Works on the decimal digits: no rounding.
+/// number * scale as an integer, or the reason why it is none. Works on the decimal digits, without
+/// rounding.
 std::variant<std::uint64_t, inexact> exact_product(const quantity& q, std::uint64_t scale) {
   std::uint64_t carry = 0;
   for (std::size_t i = q.fraction.size(); i-- > 0;) {

@@ -1,6 +1,8 @@
 // Quantities with units as people write them in scenarios: '100Mbit', '80ms', '512KiB', '2h',
-// '10%'. A space before the unit is allowed. Units are case-sensitive; ambiguous spellings are
-// refused with the reason (is 'mbps' megabits or megabytes?).
+// '10%'. A
+// space before the unit is allowed. Units are case-sensitive. The parsers refuse ambiguous
+// spellings
+// and give the reason (is 'mbps' megabits or megabytes?).
 #pragma once
 
 #include "kernels/base/result.hpp"
@@ -33,7 +35,7 @@ struct data_size {
 result<duration> parse_duration(std::string_view text);
 
 /// bit, kbit, Mbit, Gbit, Tbit (optionally followed by '/s') or B/s, kB/s, KiB/s, MB/s, MiB/s,
-/// GB/s, GiB/s, TB/s, TiB/s. '0' needs no unit, in a size neither.
+/// GB/s, GiB/s, TB/s, TiB/s. '0' needs no unit, neither as a rate nor as a size.
 /// Errors: 'mbps', 'Mbps', 'kbps' and the like are refused as ambiguous; negative values.
 result<data_rate> parse_rate(std::string_view text);
 
@@ -44,10 +46,10 @@ result<data_size> parse_size(std::string_view text);
 /// Errors: anything else, negative values.
 result<double> parse_fraction(std::string_view text);
 
-/// Shortest text that parses back to the same value and does not begin with '0.' (100ms, not 0.1s),
-/// by digits in durations (10min, not 600s); on ties the larger unit. Rates are in bits unless
-/// KiB/s and the like are shorter. A negative or infinite value gets a text too, which does not
-/// parse.
+/// The shortest text that parses back to the same value and does not begin with '0.' (100ms, not
+/// 0.1s). Durations minimise the digits (10min, not 600s). On ties the larger unit wins. Rates are
+/// in bits unless KiB/s and the like are shorter. A negative or infinite value gets a text too,
+/// which does not parse.
 std::string to_string(duration value);
 std::string to_string(data_rate value);
 std::string to_string(data_size value);

@@ -56,7 +56,7 @@ std::string plain(std::string_view digits, int exponent) {
   return out.insert(out.size() - decimals, ".");
 }
 
-/// As many digits as needed and no more, then the shorter text, then the larger unit.
+/// The value with the fewest digits, then the shorter text, then the larger unit.
 std::string roundest(std::uint64_t value) {
   std::string best;
   std::size_t best_digits = 0;
@@ -94,7 +94,7 @@ std::string to_string(data_rate value) {
   if (std::isinf(bits)) return "infbit";
   if (bits == 0) return "0bit";
   char buffer[400];
-  // Shortest digits that read back as the same double, "d.ddde+xx", moved by each prefix.
+  // The shortest digits that read back as the same double, "d.ddde+xx", moved by each prefix.
   const auto end =
       std::to_chars(buffer, buffer + sizeof buffer, bits, std::chars_format::scientific);
   const std::string_view text(buffer, static_cast<std::size_t>(end.ptr - buffer));
@@ -112,7 +112,7 @@ std::string to_string(data_rate value) {
     std::string candidate = plain(digits, exponent - u.exponent) + std::string(u.name);
     if (better(candidate, best)) best = std::move(candidate);
   }
-  // Networks are spoken of in bits; bytes only where they are shorter because of powers of two.
+  // Network rates are usual in bits. Bytes are chosen only where powers of two make them shorter.
   for (const rate_unit& u : rate_units) {
     if (u.factor <= 8 || bits < u.factor) continue;
     const auto last =

@@ -34,8 +34,8 @@ inline constexpr unit size_units[] = {{"B", 1},
                                       {"TB", 1'000'000'000'000},
                                       {"TiB", kibi* kibi* kibi* kibi}};
 
-/// A rate is number * 10^exponent * factor bits per second: the first product is rounded once by
-/// the decimal conversion, and the factor is a power of two, so that parsing is exact to the bit.
+/// A rate is number * 10^exponent * factor bits per second. The decimal conversion rounds the first
+/// product once, and the factor is a power of two, so parsing is exact to the bit.
 struct rate_unit {
   std::string_view name;
   int exponent;

@@ -1,5 +1,5 @@
-// Whole numbers out of JSON that somebody else wrote. nlohmann turns any number into what is asked
-// for, and 1e73 into nothing that is defined.
+// Whole numbers from foreign JSON. nlohmann::json converts any number to the requested type, and a
+// conversion of 1e73 is undefined.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -11,7 +11,7 @@
 
 namespace shoal {
 
-/// Throws json::exception where `from` is not a whole number that T holds.
+/// Throws json::exception if `from` is not a whole number that T can hold.
 template <std::integral T, class Json>
 T whole_number(const Json& from) {
   const auto held = [](auto value) { return std::in_range<T>(value); };
@@ -22,7 +22,7 @@ T whole_number(const Json& from) {
     if (const auto value = from.template get<std::int64_t>(); held(value))
       return static_cast<T>(value);
   }
-  // Arrays in arrays would be written by recursion, as deep as a stranger likes.
+  // Nested arrays would be printed by recursion, as deep as a foreign file likes.
   if (from.is_structured())
     throw nlohmann::json::other_error::create(
         501, std::string("no whole number: an ") + from.type_name(), &from);

@@ -1,6 +1,7 @@
-// Functions that are compiled for wider vectors too, chosen by the processor when the program
-// starts. The same bits on every CPU: no operation is fused or reordered (-ffp-contract=off), only
-// wider.
+// Functions that are also compiled for wider vectors. The processor chooses one when the program
+// starts. The bits are the same on every CPU: no operation is fused or reordered
+// (-ffp-contract=off),
+// and only the vectors are wider.
 #pragma once
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) &&                             \

@@ -19,7 +19,7 @@ SHOAL_WIDER bool encode_all(const float* x, std::byte* bytes, std::size_t n) {
     const std::uint32_t bits = std::bit_cast<std::uint32_t>(x[i]);
     const std::uint32_t u = bits & 0x7fffffffU;
     worst = std::max(worst, u);
-    // Half of a unit in the last place, less one if that is even: ties stay even.
+    // Half of a unit in the last place, less one if that place is even, so that ties stay even.
     const std::uint32_t rounded = (u + 0x7fffU + ((u >> 16) & 1U)) >> 16;
     const std::uint32_t b = std::min(rounded, infinity - 1);
     store(bytes, i, static_cast<std::uint16_t>(b | ((bits >> 16) & 0x8000U)));

@@ -32,8 +32,8 @@ SHOAL_WIDER std::uint32_t largest_magnitude(const float* x, std::size_t n) {
   return out;
 }
 
-/// Of floats that are not negative, NaN included, larger bits are larger numbers; those of negative
-/// ones are larger still, -0 as well.
+/// For floats that are not negative, NaN included, larger bits are larger numbers. Negative floats,
+/// -0 included, have larger bits than all of these.
 SHOAL_WIDER std::uint32_t largest_bits(const float* x, std::size_t n) {
   std::uint32_t out = 0;
   for (std::size_t i = 0; i < n; ++i) out = std::max(out, std::bit_cast<std::uint32_t>(x[i]));
@@ -68,7 +68,8 @@ namespace {
 
 struct coding {
   std::uint32_t (*largest)(
-      const float*, std::size_t); // as bits; from not_finite_from on the block cannot be encoded
+      // As bits: from not_finite_from on the block cannot be encoded.
+      const float*, std::size_t);
   void (*quantize)(const float*, std::size_t, float, std::uint8_t*);
   failure (*refusal)(std::span<const float>);
   std::uint32_t zero;
@@ -81,7 +82,7 @@ constexpr coding as_unsigned{largest_bits, blockwise8_quantize_unsigned, not_uns
                              &unsigned_values};
 
 result<void> encode_with(const coding& how, std::span<const float> x, std::span<std::byte> bytes) {
-  SHOAL_CHECK(bytes.size() == blockwise8_bytes(x.size()), "room for what is encoded");
+  SHOAL_CHECK(bytes.size() == blockwise8_bytes(x.size()), "the buffer has room for the code");
   std::byte* const codes = bytes.data() + blocks_of(x.size()) * sizeof(float);
   std::array<std::uint8_t, blockwise8_block> code;
   for (std::size_t b = 0; b < blocks_of(x.size()); ++b) {
@@ -106,7 +107,8 @@ result<void> decode_with(const coding& how, std::span<const std::byte> bytes, st
   std::array<float, 256> scaled;
   for (std::size_t b = 0; b < blocks_of(x.size()); ++b) {
     const auto absmax = load<float>(bytes.data(), b);
-    if (std::bit_cast<std::uint32_t>(absmax) >= not_finite_from) // with the sign it is larger still
+    if (std::bit_cast<std::uint32_t>(absmax) >=
+        not_finite_from) // a negative absmax has larger bits still
       return bad_absmax(b);
     for (std::size_t c = 0; c < scaled.size(); ++c) scaled[c] = (*how.values)[c] * absmax;
     const std::size_t begin = b * blockwise8_block,
@@ -119,7 +121,7 @@ result<void> decode_with(const coding& how, std::span<const std::byte> bytes, st
 result<void> encode_reference_with(const coding& how, std::span<const float> x,
                                    std::span<std::byte> bytes) {
   const auto& values = *how.values;
-  SHOAL_CHECK(bytes.size() == blockwise8_bytes(x.size()), "room for what is encoded");
+  SHOAL_CHECK(bytes.size() == blockwise8_bytes(x.size()), "the buffer has room for the code");
   std::byte* const codes = bytes.data() + blocks_of(x.size()) * sizeof(float);
   for (std::size_t b = 0; b < blocks_of(x.size()); ++b) {
     const std::size_t end = std::min(x.size(), (b + 1) * blockwise8_block);

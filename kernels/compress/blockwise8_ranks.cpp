@@ -11,16 +11,16 @@ namespace shoal::kernels {
 
 namespace {
 
-// The rank by one look-up: a float's exponent and the first 23 - LowBits bits of its fraction name
+// The rank by one look-up. A float's exponent and the first 23 - LowBits bits of its fraction name
 // a cell with at most one threshold in it. An entry is (rank << LowBits) + (2^LowBits - 1 - the
-// threshold's low bits): adding the low bits of a float carries into the rank exactly if the float
+// threshold's low bits). Adding the low bits of a float carries into the rank exactly if the float
 // is larger than the threshold.
 template <int Finer, std::uint32_t LowBits>
 struct ranks {
   static constexpr auto magnitudes = blockwise8_magnitudes<Finer>();
   static constexpr std::uint32_t last = magnitudes.size() - 1;
 
-  /// The largest float that is not above the middle between ranks r and r + 1: a float is nearer to
+  /// The largest float that is not above the middle between ranks r and r + 1. A float is nearer to
   /// rank r + 1 exactly if it is larger.
   static constexpr float threshold(std::size_t r) {
     const double middle = (double{magnitudes[r]} + double{magnitudes[r + 1]}) / 2;
@@ -45,13 +45,13 @@ struct ranks {
       if (bits >> LowBits == first_cell + cell)
         out[cell] = (rank++ << LowBits) + (low_mask - (bits & low_mask));
     }
-    // A cell with two thresholds would leave ranks over.
+    // A cell with two thresholds would leave ranks unused.
     return rank == last ? out : decltype(out){};
   }();
   static_assert(cells.back() == last << LowBits, "no cell holds two thresholds");
 
-  /// The rank nearest to a float at most 1, given its bits without the sign; of two as near the
-  /// lower.
+  /// The rank nearest to a float at most 1, given its bits without the sign. If two ranks are
+  /// equally near, the lower one.
   [[gnu::always_inline]] static inline std::uint32_t nearest(std::uint32_t bits) {
     const std::uint32_t cell = std::max(bits >> LowBits, first_cell) - first_cell;
     return (cells[cell] + (bits & low_mask)) >> LowBits;
@@ -76,15 +76,15 @@ SHOAL_WIDER void plain(const float* x, std::size_t n, float absmax, std::uint8_t
 
 #ifdef SHOAL_AVX512
 
-// The rank without look-ups in memory, and without a division: within a decade it grows evenly.
-// Where the quotient is so near to a threshold that rounding matters, `plain` decides. The first
-// decade is rank 0 alone, the last one the rank of 1.
+// The rank without look-ups in memory, and without a division: within a decade the rank grows
+// evenly. Where the quotient is so near to a threshold that rounding matters, `plain` decides. The
+// first decade is rank 0 alone, the last one the rank of 1.
 template <int Finer>
 struct alignas(64) decades {
   using exact = ranks<Finer, 17 - Finer>;
 
-  // By the exponent's lowest five bits: the decade in which it begins, and the largest float of
-  // that decade if it ends within.
+  // Indexed by the exponent's lowest five bits: the decade in which the exponent's range begins. If
+  // the decade ends within the range, the largest float of the decade.
   std::array<std::int32_t, 32> decade{};
   std::array<float, 32> end{};
   // By decade: rank = slope y + first, and at most last.
@@ -119,8 +119,8 @@ struct alignas(64) decades {
 
 constexpr float least_wide = 0x1p-100F, most_wide = 0x1p100F;
 
-/// The largest floats whose quotient by absmax, as a float, is at most `thresholds`. Their products
-/// are at most two floats away.
+/// The largest floats whose quotient by absmax, as a float, is at most `thresholds`. The products
+/// of the two are at most two floats away.
 SHOAL_AVX512 inline __m512 scaled(__m512 thresholds, __m512 absmax) {
   const __m512i one = _mm512_set1_epi32(1);
   __m512i out = _mm512_sub_epi32(_mm512_castps_si512(_mm512_mul_ps(thresholds, absmax)),
@@ -133,8 +133,8 @@ SHOAL_AVX512 inline __m512 scaled(__m512 thresholds, __m512 absmax) {
   return _mm512_castsi512_ps(out);
 }
 
-/// As many as are a multiple of 16; how many that were. Requires: absmax from least_wide to
-/// most_wide, so that neither its inverse nor a threshold is subnormal.
+/// Rounds as many values as are a multiple of 16, and returns their number. Requires: absmax from
+/// least_wide to most_wide, so that neither its inverse nor a threshold is subnormal.
 template <int Finer>
 SHOAL_AVX512 std::size_t wide(const float* x, std::size_t n, float absmax, std::uint8_t* code) {
   static constexpr decades<Finer> tables;
@@ -147,14 +147,14 @@ SHOAL_AVX512 std::size_t wide(const float* x, std::size_t n, float absmax, std::
                first = _mm512_load_ps(tables.first.data());
   const __m512i last = _mm512_load_si512(tables.last.data());
   const __m512 least = _mm512_set1_ps(0x1p-24F); // rank 0, and its exponent is in the tables
-  // A rank takes four roundings, each of at most 2^-24 of less than 300, and thresholds are
+  // A rank takes four roundings, each of at most 2^-24 of less than 300. The thresholds are
   // rounded, too.
   const __m512 spare = _mm512_set1_ps(2e-4F), most = _mm512_set1_ps(1 - 4e-4F);
   const __m512i one = _mm512_set1_epi32(1),
                 zero = _mm512_set1_epi32(static_cast<int>(blockwise8_zero));
   std::size_t at = 0;
   for (; at + 16 <= n; at += 16) {
-    // The next block comes from memory meanwhile.
+    // The processor fetches the next block meanwhile.
     _mm_prefetch(reinterpret_cast<const char*>(x + at + blockwise8_block), _MM_HINT_T0);
     const __m512 value = _mm512_loadu_ps(x + at), magnitude = _mm512_abs_ps(value);
     const __m512 y = _mm512_max_ps(_mm512_mul_ps(magnitude, inverse), least);
@@ -167,7 +167,7 @@ SHOAL_AVX512 std::size_t wide(const float* x, std::size_t n, float absmax, std::
                                            _mm512_permutexvar_ps(decade, first));
     const __m512i rank = _mm512_cvttps_epi32(ascends);
     const __m512 above = _mm512_sub_ps(_mm512_sub_ps(ascends, _mm512_cvtepi32_ps(rank)), spare);
-    // As integers: what is below 0 is above all that are positive.
+    // As integers: negative floats are above all positive ones.
     if (_mm512_cmp_epu32_mask(_mm512_castps_si512(above), _mm512_castps_si512(most),
                               _MM_CMPINT_NLT) != 0) [[unlikely]] {
       plain<Finer>(x + at, 16, absmax, code + at);

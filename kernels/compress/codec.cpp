@@ -16,7 +16,7 @@ namespace shoal::kernels {
 
 namespace {
 
-/// One row for each codec that is one, in the order of the enum.
+/// One row for each codec of its own, in the order of the enum.
 struct row {
   std::size_t (*bytes)(std::size_t);
   result<void> (*encode)(std::span<const float>, std::span<std::byte>);
@@ -41,7 +41,7 @@ result<void> decode_plain(std::span<const std::byte> bytes, std::span<float> x) 
   if (bytes.size() != plain_bytes(x.size()))
     return wrong_length(bytes.size(), plain_bytes(x.size()), x.size());
   if (!x.empty()) std::memcpy(x.data(), bytes.data(), bytes.size());
-  if (any_not_finite(x.data(), x.size())) return failure{"a value that came is not finite"};
+  if (any_not_finite(x.data(), x.size())) return failure{"a received value is not finite"};
   return {};
 }
 
@@ -55,7 +55,7 @@ constexpr row rows[] = {
 
 const row& row_for(codec which, std::size_t n) {
   const auto index = static_cast<std::size_t>(codec_for(which, n));
-  SHOAL_CHECK(index < std::size(rows), "a codec that writes every value");
+  SHOAL_CHECK(index < std::size(rows), "the codec writes every value");
   return rows[index];
 }
 
@@ -64,7 +64,7 @@ const row& row_for(codec which, std::size_t n) {
 std::string_view to_string(codec which) {
   constexpr std::string_view names[] = {"none",       "float16",       "bfloat16", "uniform8",
                                         "blockwise8", "size_adaptive", "top_k"};
-  SHOAL_CHECK(static_cast<std::size_t>(which) < std::size(names), "a codec of the enum");
+  SHOAL_CHECK(static_cast<std::size_t>(which) < std::size(names), "the codec is in the enum");
   return names[static_cast<std::size_t>(which)];
 }
 
@@ -127,7 +127,7 @@ result<std::vector<std::byte>> encode(codec which, std::span<const float> x) {
 
 result<void> encode_into(codec which, std::span<const float> x, std::span<std::byte> bytes) {
   const row& how = row_for(which, x.size());
-  SHOAL_CHECK(bytes.size() == how.bytes(x.size()), "room for what is encoded");
+  SHOAL_CHECK(bytes.size() == how.bytes(x.size()), "the buffer has room for the code");
   return how.encode(x, bytes);
 }
 

@@ -23,9 +23,9 @@ SHOAL_WIDER bool encode_all(const float* x, std::byte* bytes, std::size_t n) {
     std::uint32_t u = bits & 0x7fffffffU;
     worst = std::max(worst, u);
     u = std::min(u, largest_bits);
-    // Half of a unit in the last place, less one if that is even: ties stay even.
+    // Half of a unit in the last place, less one if that place is even, so that ties stay even.
     const std::uint32_t normal = (u - rebias + 0xfffU + ((u >> 13) & 1U)) >> 13;
-    // The last place of 0.5 is 2^-24, that of the numbers below 2^-14: the addition rounds.
+    // The last place of 0.5 is 2^-24, as that of the numbers below 2^-14. So the addition rounds.
     const std::uint32_t subnormal =
         std::bit_cast<std::uint32_t>(std::bit_cast<float>(u) + 0.5F) - 0x3f000000U;
     const std::uint32_t h = u < smallest_normal ? subnormal : normal;
@@ -41,7 +41,7 @@ SHOAL_WIDER bool decode_all(const std::byte* bytes, float* x, std::size_t n) {
     const std::uint32_t u = h & 0x7fffU;
     worst = std::max(worst, u);
     const std::uint32_t normal = (u << 13) + rebias;
-    // A subnormal as the fraction of a number from 2^-14, which is then subtracted.
+    // A subnormal becomes the fraction of a number from 2^-14, which is then subtracted.
     const float subnormal =
         std::bit_cast<float>((u << 13) + smallest_normal) - std::bit_cast<float>(smallest_normal);
     const std::uint32_t magnitude = u < 0x400U ? std::bit_cast<std::uint32_t>(subnormal) : normal;

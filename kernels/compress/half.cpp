@@ -15,7 +15,7 @@ std::size_t half_bytes(std::size_t n) {
 
 result<void> encode_half(const half_format& format, std::span<const float> x,
                          std::span<std::byte> bytes) {
-  SHOAL_CHECK(bytes.size() == half_bytes(x.size()), "room for what is encoded");
+  SHOAL_CHECK(bytes.size() == half_bytes(x.size()), "the buffer has room for the code");
   if (format.encode_all(x.data(), bytes.data(), x.size())) return not_finite(x);
   return {};
 }
@@ -30,11 +30,11 @@ result<void> decode_half(const half_format& format, std::span<const std::byte> b
 
 result<void> encode_half_reference(const half_format& format, std::span<const float> x,
                                    std::span<std::byte> bytes) {
-  SHOAL_CHECK(bytes.size() == half_bytes(x.size()), "room for what is encoded");
+  SHOAL_CHECK(bytes.size() == half_bytes(x.size()), "the buffer has room for the code");
   for (std::size_t i = 0; i < x.size(); ++i) {
     if (!std::isfinite(x[i])) return not_finite(x);
     const double magnitude = std::fabs(double{x[i]});
-    // The first above it, then the nearer of that and the one before.
+    // First the value above x, then the nearer one of that and its predecessor.
     std::uint32_t low = 0, high = format.infinity;
     while (high - low > 1) {
       const std::uint32_t middle = (low + high) / 2;

@@ -16,7 +16,7 @@ void one_by_one(const std::array<float, 256>& table, const std::byte* codes, std
 
 constexpr std::size_t step = 64;
 
-/// Output 16 k + 4 lane + j comes out of place 16 lane + 4 k + j, see below.
+/// Output 16 k + 4 lane + j comes from place 16 lane + 4 k + j, see below.
 constexpr std::array<std::uint8_t, step> places = [] {
   std::array<std::uint8_t, step> out{};
   for (std::size_t k = 0; k < 4; ++k)
@@ -26,9 +26,9 @@ constexpr std::array<std::uint8_t, step> places = [] {
   return out;
 }();
 
-// The table is 4 tables of bytes, each in 4 registers: two instructions look up 64 bytes in 128
+// The table is 4 tables of bytes, each in 4 registers. Two instructions look up 64 bytes in 128
 // each, and the code's highest bit chooses. The bytes are interleaved to floats in each lane of 128
-// bits: so the codes are put in the order that makes the floats stand right.
+// bits. So the codes are first permuted into the order that gives the floats their places.
 SHOAL_AVX512 void by_registers(const std::array<float, 256>& table, const std::byte* codes,
                                std::span<float> x) {
   std::array<std::array<std::uint8_t, 256>, 4> bytes;
@@ -71,7 +71,7 @@ SHOAL_AVX512 void by_registers(const std::array<float, 256>& table, const std::b
 
 void look_up(const std::array<float, 256>& table, const std::byte* codes, std::span<float> x) {
 #ifdef SHOAL_AVX512
-  if (x.size() >= 1024 && has_avx512()) // below, the tables are not worth it
+  if (x.size() >= 1024 && has_avx512()) // for fewer codes the tables do not pay
     return by_registers(table, codes, x);
 #endif
   one_by_one(table, codes, x);

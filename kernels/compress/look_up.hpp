@@ -1,5 +1,6 @@
-// The decoders' last step: floats from a table of 256 by a byte each. Moves bits and computes
-// nothing, so that every way gives the same.
+// The decoders' last step: each code byte selects a float from a table of 256. The function moves
+// bits
+// and computes nothing, so every implementation gives the same result.
 #pragma once
 
 #include <array>
@@ -8,8 +9,8 @@
 
 namespace shoal::kernels {
 
-/// x[i] = table[codes[i]]. Shapes: codes [n], x [n]. Requires: no aliasing. Complexity: O(n), and
-/// about 256 more.
+/// x[i] = table[codes[i]]. Shapes: codes [n], x [n]. Requires: no aliasing. Complexity: O(n), plus
+/// a constant of about 256.
 void look_up(const std::array<float, 256>& table, const std::byte* codes, std::span<float> x);
 
 } // namespace shoal::kernels

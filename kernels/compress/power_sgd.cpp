@@ -22,7 +22,7 @@ result<void> if_finite(std::span<const float> x, const char* what) {
   return failure{std::string(what) + " is not finite"};
 }
 
-/// Rows and columns of a tensor as a matrix; columns 0 for what is a vector or less.
+/// Rows and columns of a tensor as a matrix. Vectors and scalars have 0 columns.
 std::pair<std::size_t, std::size_t> sides_of(const tensor_slot& slot) {
   if (slot.shape.size() < 2 || slot.size() == 0) return {slot.size(), 0};
   const auto rows = static_cast<std::size_t>(slot.shape[0]);
@@ -33,8 +33,8 @@ std::pair<std::size_t, std::size_t> sides_of(const tensor_slot& slot) {
 
 void multiply(std::span<const float> x, std::span<const float> y, std::span<float> out,
               std::size_t a, std::size_t b, std::size_t c) {
-  // y by columns, so that a sum runs along memory; eight partial sums, because one is as slow as
-  // its additions are one after the other.
+  // y is stored by columns, so that a sum runs along memory. There are eight partial sums, because
+  // a single sum waits for each addition.
   constexpr std::size_t lanes = 8;
   std::vector<float> columns(b * c);
   for (std::size_t j = 0; j < b; ++j)
@@ -67,8 +67,7 @@ void multiply_reference(std::span<const float> x, std::span<const float> y, std:
 
 void multiply_transposed(std::span<const float> x, std::span<const float> y, std::span<float> out,
                          std::size_t a, std::size_t b, std::size_t c) {
-  // Row after row of x is added to all sums, so that x is read once for each column of y, along
-  // memory.
+  // Each row of x is added to all sums. So x is read once for each column of y, along memory.
   std::vector<double> sums(b);
   for (std::size_t k = 0; k < c; ++k) {
     std::fill(sums.begin(), sums.end(), 0.0);
@@ -93,11 +92,11 @@ void multiply_transposed_reference(std::span<const float> x, std::span<const flo
 }
 
 void orthogonalise_columns(std::span<float> x, std::size_t rows, std::size_t columns) {
-  SHOAL_CHECK(x.size() == rows * columns, "a matrix of that shape");
+  SHOAL_CHECK(x.size() == rows * columns, "the matrix has that shape");
   std::vector<double> done(columns * rows); // by columns
   for (std::size_t k = 0; k < columns; ++k) {
     const auto column = std::span(done).subspan(k * rows, rows);
-    // Scaled first, so that squares neither overflow nor vanish.
+    // The column is scaled first, so that squares neither overflow nor vanish.
     double largest = 0;
     for (std::size_t i = 0; i < rows; ++i)
       largest = std::max(largest, std::fabs(double{x[i * columns + k]}));
@@ -107,7 +106,7 @@ void orthogonalise_columns(std::span<float> x, std::size_t rows, std::size_t col
       column[i] = x[i * columns + k] / largest;
       before += column[i] * column[i];
     }
-    // Twice: what rounding left of the earlier columns goes the second time.
+    // Two passes: the second one removes what rounding left of the earlier columns.
     for (int pass = 0; pass < 2; ++pass)
       for (std::size_t earlier = 0; earlier < k; ++earlier) {
         const auto other = std::span<const double>(done).subspan(earlier * rows, rows);
@@ -117,7 +116,7 @@ void orthogonalise_columns(std::span<float> x, std::size_t rows, std::size_t col
       }
     double squares = 0;
     for (const double value : column) squares += value * value;
-    // The columns came as floats: what is left of one below their precision is noise.
+    // The columns came as floats, so a remainder below their precision is noise.
     const double length = std::sqrt(squares);
     const bool depends = length <= 1e-6 * std::sqrt(before);
     for (double& value : column) value = depends ? 0 : value / length;
@@ -164,7 +163,7 @@ result<power_sgd> power_sgd::make(std::span<const tensor_slot> layout, std::size
   if (largest == nullptr) return failure{"PowerSGD: there is no matrix to compress"};
   if (options.rank > best)
     return failure{"PowerSGD: rank " + std::to_string(options.rank) + " is above the " +
-                   std::to_string(best) + " of the smaller side of " + largest->name +
+                   std::to_string(best) + " rows or columns of " + largest->name +
                    ", the largest matrix"};
   out.kept_ = out.second_;
   for (const auto* slot : plain) {
@@ -261,8 +260,8 @@ void power_sgd::next_state(std::span<const float> mean_q, std::span<float> state
   SHOAL_CHECK(mean_q.size() == second_ && state.size() == kept_,
               "Q of the layout, and room for the next one");
   std::copy_n(mean_q.begin(), kept_, state.begin());
-  // A column of zeros would stay one for ever: the next step looks in a new direction, the same at
-  // all members.
+  // A column of zeros would stay zero. The next step tries a new direction, the same at all
+  // members.
   for (std::size_t which = 0; which < matrices_.size(); ++which)
     for (std::size_t column = 0; column < options_.rank; ++column) {
       bool zero = true;

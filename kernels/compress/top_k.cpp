@@ -15,7 +15,7 @@ namespace shoal::kernels {
 namespace {
 
 result<void> check(std::span<const float> x, std::size_t k, std::span<std::byte> bytes) {
-  SHOAL_CHECK(bytes.size() == top_k_bytes(k), "room for what is encoded");
+  SHOAL_CHECK(bytes.size() == top_k_bytes(k), "the buffer has room for the code");
   SHOAL_CHECK(x.size() <= std::size_t{1} << 32, "indices have 32 bits");
   if (k > x.size())
     return failure{"the " + std::to_string(k) + " largest of " + std::to_string(x.size()) +
@@ -26,7 +26,7 @@ result<void> check(std::span<const float> x, std::size_t k, std::span<std::byte>
   return {};
 }
 
-/// Writes one (index, value) after the other, in ascending order of the indices.
+/// Writes the pairs (index, value) in ascending order of the indices.
 class writer {
 public:
   writer(std::span<std::byte> bytes, std::size_t k)
@@ -49,7 +49,7 @@ result<void> encode_top_k(std::span<const float> x, std::size_t k, std::span<std
   if (k == 0) return {};
   std::vector<std::uint32_t> magnitudes(x.size());
   for (std::size_t i = 0; i < x.size(); ++i)
-    magnitudes[i] = magnitude_bits(x[i]); // bits of magnitudes are in their order
+    magnitudes[i] = magnitude_bits(x[i]); // bits of magnitudes have the order of the magnitudes
   const auto kth = magnitudes.begin() + static_cast<std::ptrdiff_t>(k - 1);
   std::nth_element(magnitudes.begin(), kth, magnitudes.end(), std::greater<>());
   const auto least = *kth;
@@ -70,7 +70,7 @@ result<void> encode_top_k(std::span<const float> x, std::size_t k, std::span<std
 result<void> decode_top_k(std::span<const std::byte> bytes, std::span<float> x) {
   if (bytes.size() % 8 != 0)
     return failure{std::to_string(bytes.size()) +
-                   " bytes are no list of places and values, which take 8 each"};
+                   " bytes are not a multiple of 8, the size of an index and its value"};
   const auto k = bytes.size() / 8;
   if (k > x.size())
     return failure{std::to_string(k) + " of " + std::to_string(x.size()) + " values came"};
@@ -80,8 +80,8 @@ result<void> decode_top_k(std::span<const std::byte> bytes, std::span<float> x) 
     const auto index = load<std::uint32_t>(bytes.data(), j);
     const auto value = load<float>(bytes.data() + 4 * k, j);
     if (index < next || index >= x.size())
-      return failure{"the places of the values that came are not ascending, or beyond the vector"};
-    if (magnitude_bits(value) >= not_finite_from) return failure{"a value that came is not finite"};
+      return failure{"the indices of the received values are not ascending, or beyond the vector"};
+    if (magnitude_bits(value) >= not_finite_from) return failure{"a received value is not finite"};
     x[index] = value;
     next = std::size_t{index} + 1;
   }
@@ -90,7 +90,7 @@ result<void> decode_top_k(std::span<const std::byte> bytes, std::span<float> x) 
 
 result<void> encode_top_k_with_feedback(std::span<const float> x, std::size_t k,
                                         std::span<float> residual, std::span<std::byte> bytes) {
-  SHOAL_CHECK(residual.size() == x.size(), "a residual for each value");
+  SHOAL_CHECK(residual.size() == x.size(), "each value has a residual");
   std::vector<float> all(x.size());
   for (std::size_t i = 0; i < x.size(); ++i) all[i] = x[i] + residual[i];
   if (auto done = encode_top_k(all, k, bytes); !done) return done;

@@ -18,10 +18,11 @@ namespace {
 constexpr std::size_t buckets = 256;
 constexpr double range_in_sds = 6;
 constexpr std::size_t codebook_bytes = buckets * sizeof(float);
-/// Partial sums: enough for the widest registers and to hide the additions' latency.
+/// The number of partial sums: enough for the widest registers and to hide the additions' latency.
 constexpr std::size_t lanes = 256;
 constexpr std::size_t tables = 4;
-/// What is quantized before it is counted: floats and codes stay in the first-level cache.
+/// The number of values that are quantized before they are counted. Their floats and codes stay in
+/// the first-level cache.
 constexpr std::size_t block_size = 2048;
 
 using partial_sums = std::array<double, lanes>;
@@ -64,7 +65,7 @@ SHOAL_WIDER void add_squares(const float* x, std::size_t n, double mu, partial_s
 }
 
 SHOAL_WIDER void plain(const float* x, std::size_t n, double mu, double inverse, std::uint8_t* q) {
-  // From 2^52 on doubles are the integers: the addition rounds, and the low bits are the code.
+  // From 2^52 on doubles are integers. So the addition rounds, and the low bits are the code.
   constexpr double to_integer = 0x1.8p52 + 128;
   for (std::size_t i = 0; i < n; ++i) {
     double t = (static_cast<double>(x[i]) - mu) * inverse;
@@ -75,8 +76,9 @@ SHOAL_WIDER void plain(const float* x, std::size_t n, double mu, double inverse,
 }
 
 #ifdef SHOAL_AVX512
-/// As many as are a multiple of 16; how many that were. No element is farther from the mean than
-/// sqrt(n) standard deviations, so integers of 32 bits hold what is cut to 8 when it is packed.
+/// Quantizes as many values as are a multiple of 16, and returns their number. No element is
+/// farther from the mean than sqrt(n) standard deviations. So integers of 32 bits hold the values
+/// that packing cuts to 8 bits.
 SHOAL_AVX512 std::size_t wide(const float* x, std::size_t n, double mu, double inverse,
                               std::uint8_t* q) {
   const __m512d middle = _mm512_set1_pd(mu), factor = _mm512_set1_pd(inverse);
@@ -103,8 +105,8 @@ void quantize(const float* x, std::size_t n, double mu, double inverse, std::uin
   plain(x + done, n - done, mu, inverse, q + done);
 }
 
-/// Equal neighbours would wait for each other's addition: so four tables take turns. Sum and count
-/// of a bucket are neighbours, which one instruction adds to.
+/// Additions to equal neighbouring buckets would wait for each other, so four tables take turns.
+/// Sum and count of a bucket are neighbours, and one instruction adds to both.
 struct histogram {
   struct alignas(16) entry {
     double sum = 0, count = 0;
@@ -135,7 +137,7 @@ struct histogram {
   }
 };
 
-/// 0 if all are equal: then all quotients are 0.
+/// 0 if all values are equal, for which all quotients are 0.
 double inverse_scale(double squares, std::size_t n) {
   const double sd = n > 1 ? std::sqrt(squares / static_cast<double>(n - 1)) : 0;
   return sd > 0 ? 1 / (range_in_sds * sd / static_cast<double>(buckets)) : 0;
@@ -148,7 +150,7 @@ result<void> read_codebook(std::span<const std::byte> bytes, std::span<const flo
   for (std::size_t b = 0; b < buckets && !x.empty(); ++b) {
     codebook[b] = load<float>(bytes.data(), b);
     if (magnitude_bits(codebook[b]) >= not_finite_from)
-      return failure{"bucket " + std::to_string(b) + " of a codebook is not finite"};
+      return failure{"a codebook has a value that is not finite, in bucket " + std::to_string(b)};
   }
   return {};
 }
@@ -156,7 +158,7 @@ result<void> read_codebook(std::span<const std::byte> bytes, std::span<const flo
 } // namespace
 
 result<void> encode_uniform8(std::span<const float> x, std::span<std::byte> bytes) {
-  SHOAL_CHECK(bytes.size() == uniform8_bytes(x.size()), "room for what is encoded");
+  SHOAL_CHECK(bytes.size() == uniform8_bytes(x.size()), "the buffer has room for the code");
   if (x.empty()) return {};
   partial_sums sums{}, squares{};
   if (add_all(x.data(), x.size(), sums)) return not_finite(x);
@@ -169,8 +171,8 @@ result<void> encode_uniform8(std::span<const float> x, std::span<std::byte> byte
   for (std::size_t at = 0; at < x.size(); at += block_size) {
     const std::size_t n = std::min(block_size, x.size() - at);
     quantize(x.data() + at, n, mu, inverse, q.data());
-    // Meanwhile the next block comes from memory: to count keeps the processor busy, to quantize
-    // does not.
+    // The next block comes from memory meanwhile, because counting keeps the processor busy and
+    // quantizing does not.
     constexpr std::size_t turn = 128, line = 64 / sizeof(float);
     for (std::size_t i = 0; i < n; i += turn) {
       for (std::size_t ahead = at + block_size + i;
@@ -193,7 +195,7 @@ result<void> decode_uniform8(std::span<const std::byte> bytes, std::span<float> 
 }
 
 result<void> encode_uniform8_reference(std::span<const float> x, std::span<std::byte> bytes) {
-  SHOAL_CHECK(bytes.size() == uniform8_bytes(x.size()), "room for what is encoded");
+  SHOAL_CHECK(bytes.size() == uniform8_bytes(x.size()), "the buffer has room for the code");
   const std::size_t n = x.size();
   if (n == 0) return {};
   partial_sums sums{};

@@ -12,10 +12,10 @@ namespace shoal::kernels {
 
 vector_codec::vector_codec(codec which, std::span<const std::uint64_t> tensors, double fraction)
     : which_(which), fraction_(fraction) {
-  SHOAL_CHECK(fraction > 0 && fraction <= 1, "top_k keeps some of the values");
+  SHOAL_CHECK(fraction > 0 && fraction <= 1, "top_k keeps a fraction from above 0 to 1");
   constexpr auto no_end = std::numeric_limits<std::uint64_t>::max();
   if (which != codec::size_adaptive || tensors.empty()) {
-    // One tensor of unknown size is a large one: small models name their tensors.
+    // A single tensor of unknown size counts as large: small models name their tensors.
     runs_.push_back({no_end, which == codec::size_adaptive
                                  ? codec_for(which, size_adaptive_threshold)
                                  : which});

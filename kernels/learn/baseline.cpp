@@ -14,7 +14,7 @@ struct lane {
   double loss = 0;
 };
 
-/// The micro-batches lane_index, lane_index + lanes, ... of a batch, in that order.
+/// Runs the micro-batches lane_index, lane_index + lanes, ... in that order.
 void run_lane(const model& model, std::span<const float> parameters,
               std::span<const std::byte> batch, const baseline_options& options,
               std::size_t lane_index, lane& out) {

@@ -1,4 +1,4 @@
-// The add-one bigram table: what counting pairs of bytes achieves; a model that cannot beat it has
+// The add-one bigram table, which counts pairs of bytes. A model that cannot beat the table has
 // learnt nothing about context.
 //   p(b | a) = (count(a b) + 1) / (count(a) + 256), counts over adjacent bytes of the training
 //   segments
@@ -9,7 +9,7 @@
 
 namespace shoal::learn {
 
-/// Mean of -ln p(b | a), in nats per byte, over the adjacent bytes of the held-out segments; no
+/// Mean of -ln p(b | a), in nats per byte, over the adjacent bytes of the held-out segments. No
 /// pair crosses from one segment to the next. 0 if there is no held-out pair.
 double bigram_loss(std::span<const std::span<const std::uint8_t>> train,
                    std::span<const std::span<const std::uint8_t>> held_out);

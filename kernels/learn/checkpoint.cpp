@@ -36,8 +36,7 @@ constexpr std::array<const char*, 4> sections{"header", "parameters", "optimizer
                                               "whole file"};
 constexpr std::size_t trailer = sections.size() * sizeof(digest::bytes);
 
-constexpr int deepest_description =
-    16; // objects in objects; what is written is written by recursion
+constexpr int deepest_description = 16; // objects in objects, which are written by recursion
 
 std::size_t aligned(std::size_t size) {
   return (size + alignment - 1) / alignment * alignment;
@@ -79,7 +78,7 @@ json to_json(const checkpoint& c) {
           {"optimizer_state", c.optimizer_state.size() / sizeof(float)}};
 }
 
-/// Bytes of a state that one can go on from.
+/// Bytes of a complete state, with which training can go on.
 std::size_t whole_state(const kernels::optimizer_config& optimizer, std::size_t parameters,
                         std::uint64_t q) {
   return state_bytes(optimizer, parameters) + q * sizeof(float);
@@ -111,7 +110,8 @@ bool at_most_deep(const json& value, int levels) {
          });
 }
 
-/// `most`: its parameters. Throws json::exception where a key is missing or of another type.
+/// `most`: the number of parameters in the file. Throws json::exception if a key is missing or of
+/// another type.
 result<checkpoint> from_json(const json& header, std::uint64_t most) {
   checkpoint c;
   header.at("workload").get_to(c.workload);
@@ -121,7 +121,7 @@ result<checkpoint> from_json(const json& header, std::uint64_t most) {
     tensor.at("name").get_to(slot.name);
     for (const auto& extent : tensor.at("shape").get_ref<const json::array_t&>())
       slot.shape.push_back(whole_number<std::int64_t>(extent));
-    // Sums of sizes that do not fit would wrap around to one that does.
+    // A sum of sizes that do not fit would wrap around to a size that does.
     if (!fits(slot.shape, most - offset))
       return failure{"makes no sense: its tensor '" + slot.name +
                      "' has a shape that no tensor in this file can have"};
@@ -175,7 +175,7 @@ std::size_t size_of(const std::vector<kernels::tensor_slot>& tensors) {
   return out;
 }
 
-/// Of the file's parts, in the order of `sections`.
+/// The digests of the file's parts, in the order of `sections`.
 std::array<digest, 4> digests_of(std::string_view head, std::span<const float> parameters,
                                  std::span<const std::byte> optimizer_state) {
   std::array<digest, 4> out;
@@ -265,7 +265,7 @@ result<void> save(const checkpoint& state, const std::filesystem::path& path) {
                       whole_state(state.optimizer, state.parameters.size(), state.power_sgd_values),
               "the state is that of the optimizer");
   SHOAL_CHECK(state.method_state.size() % sizeof(float) == 0, "the method's state is whole floats");
-  // Invalid UTF-8 in a note is replaced, not thrown about.
+  // Invalid UTF-8 in a note is replaced and throws nothing.
   auto described = to_json(state);
   if (state.power_sgd_rank > 0)
     described["power_sgd"] = {{"rank", state.power_sgd_rank}, {"values", state.power_sgd_values}};
@@ -347,7 +347,7 @@ result<checkpoint> read_checkpoint(std::istream& in, std::uint64_t size, const s
   const std::uint64_t floats = (size - head_size - trailer) / sizeof(float);
   checkpoint c;
   std::uint64_t n = 0, m = 0, of_method = 0;
-  std::string nonsense; // said when it is known that the file is not just damaged
+  std::string nonsense; // reported only after the hashes show that the file is undamaged
   try {
     const auto header = json::parse(std::string_view(head).substr(preamble, header_size));
     get_whole(header.at("parameters"), n);
@@ -367,7 +367,7 @@ result<checkpoint> read_checkpoint(std::istream& in, std::uint64_t size, const s
     }
     if (header.contains("method_state")) get_whole(header.at("method_state"), of_method);
   } catch (const json::exception& e) {
-    // What the library puts before its words is about the library.
+    // The library's message begins with text about the library itself.
     const std::string_view why = e.what();
     const auto words = why.find("] ");
     return refuse("is damaged: it has a header that cannot be understood (" +
@@ -390,7 +390,7 @@ result<checkpoint> read_checkpoint(std::istream& in, std::uint64_t size, const s
                     stored[i].hex() + " and is " + found[i].hex() +
                     "; copy it again, or take another one");
 
-  // What has these hashes was written so.
+  // The hashes are right, so the file was written this way.
   if (!nonsense.empty()) return refuse(nonsense);
   if (auto fine = validate(c.optimizer); !fine) return refuse("makes no sense: " + fine.error());
   if (n != size_of(c.tensors))
@@ -402,7 +402,7 @@ result<checkpoint> read_checkpoint(std::istream& in, std::uint64_t size, const s
   const auto moments = c.optimizer_state.begin() + static_cast<std::ptrdiff_t>(m * sizeof(float));
   c.method_state.assign(moments, c.optimizer_state.end());
   c.optimizer_state.erase(moments, c.optimizer_state.end());
-  // No matrix has fewer values than its Q.
+  // Every matrix has at least as many values as its Q.
   if (c.power_sgd_values > n)
     return refuse("makes no sense: its Q of PowerSGD is larger than the model");
   if (m != 0 && (c.power_sgd_values > m ||

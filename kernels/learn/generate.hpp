@@ -1,5 +1,6 @@
-// Tokens or text from a trained model, one token at a time; the model sees the last of what there
-// is so far.
+// Generates tokens or text with a trained model, one token at a time. The model sees the last
+// tokens
+// of the text so far.
 #pragma once
 
 #include "kernels/base/rng.hpp"
@@ -16,8 +17,8 @@
 namespace shoal::learn {
 
 /// `count` tokens that follow `prompt`, without the prompt.
-/// Requires: parameters.size() == model.parameter_count(), validate(options), prompt not empty, its
-/// tokens in the vocabulary.
+/// Requires: parameters.size() == model.parameter_count(), validate(options), a prompt that is not
+/// empty and whose tokens are in the vocabulary.
 std::vector<token_id> generate(const language_model& model, std::span<const float> parameters,
                                std::span<const token_id> prompt, std::size_t count,
                                const sampling_options& options, rng& random);

@@ -1,12 +1,12 @@
 // A model in pieces that different machines can hold: embedding, blocks of layers, head. A pipeline
-// stage, an inference server and a validator each run a piece of it, on numbers alone.
+// stage, an inference server and a validator each run one piece, on numbers alone.
 //   tokens -> embedding -> activations -> block [0, i) -> activations -> block [i, layers) ->
 //   activations -> head -> loss or logits
 // Activations are floats [samples, time, width], row-major, and so are gradients of the loss with
 // respect to them. The parameters of a piece are one vector: its tensors in the order of the
-// layout, one behind the other. `gather` takes them out of the vector of the whole model; the
-// parameters of a block lie there as they are needed. A backward pass computes the piece's forward
-// pass again from the activations that went in: between the two nothing is kept.
+// layout, without gaps. `gather` copies them from the vector of the whole model, in which the
+// parameters of a block lie in the same order. A backward pass computes the piece's forward pass
+// again from the input activations, so that a piece keeps nothing between the two passes.
 #pragma once
 
 #include "kernels/base/result.hpp"
@@ -26,36 +26,38 @@ struct layer_range {
   bool operator==(const layer_range&) const = default;
 };
 
-/// How much goes through a piece at once: `samples` sequences of `time` tokens each.
+/// The size of one pass: `samples` sequences of `time` tokens each.
 struct pass_shape {
   std::int64_t samples = 1, time = 1;
   std::size_t tokens() const noexcept { return static_cast<std::size_t>(samples * time); }
 };
 
-/// The head's result for targets: a sum over the samples of their mean losses, and its gradient.
+/// The head's result for targets: the sum of the samples' mean losses, and its gradient.
 struct head_gradient {
   double loss = 0;
   std::vector<float> gradient_in;
 };
 
+/// A model that runs piece by piece. Functions with a `gradient_sum` add the gradient of the
+/// piece's parameters to it.
 /// Errors of all functions: layers that the model lacks, a shape that is empty or longer than the
-/// context, a span of another size than the arguments need, a token outside the vocabulary; each
-/// says which, and what it should be. Functions with a `gradient_sum` add the gradient of the
-/// piece's parameters to it. Requires: no aliasing. Thread safety: immutable; all functions may be
-/// called from several threads at once.
+/// context. A span of another size than the arguments need, or a token outside the vocabulary. Each
+/// message says which, and what it should be.
+/// Requires: no aliasing. Thread safety: immutable; all functions may be called from several
+/// threads at once.
 class layered_model {
 public:
   virtual ~layered_model() = default;
 
   virtual std::int64_t layers() const noexcept = 0;
   virtual std::int64_t vocabulary() const noexcept = 0;
-  /// Most tokens of a sequence.
+  /// The largest number of tokens in a sequence.
   virtual std::int64_t context() const noexcept = 0;
-  /// Floats of a token's activations between layers.
+  /// The number of floats in a token's activations between layers.
   virtual std::size_t width() const noexcept = 0;
 
   /// The tensors of a piece, with offsets in the vector of that piece and the names of the whole
-  /// model's layout. A tensor that two pieces share is in both; the gradient of the whole model has
+  /// model's layout. A tensor that two pieces share is in both. The gradient of the whole model has
   /// the sum of both gradients.
   virtual std::vector<kernels::tensor_slot> embedding_tensors() const = 0;
   virtual result<std::vector<kernels::tensor_slot>> block_tensors(layer_range block) const = 0;
@@ -69,12 +71,12 @@ public:
                                       std::span<const float> gradient_out,
                                       std::span<float> gradient_sum) const = 0;
 
-  /// What comes out of the block's last layer.
+  /// The output of the block's last layer.
   virtual result<std::vector<float>> forward(layer_range block, std::span<const float> parameters,
                                              pass_shape shape,
                                              std::span<const float> activations) const = 0;
-  /// The gradient with respect to `activations`, the block's input. `gradient_out` is that with
-  /// respect to its output.
+  /// The gradient with respect to `activations`, the block's input. `gradient_out` is the gradient
+  /// with respect to its output.
   virtual result<std::vector<float>> backward(layer_range block, std::span<const float> parameters,
                                               pass_shape shape, std::span<const float> activations,
                                               std::span<const float> gradient_out,
@@ -89,15 +91,15 @@ public:
                                               std::span<const float> activations,
                                               std::span<const token_id> targets,
                                               std::span<float> gradient_sum) const = 0;
-  /// Each sample's prediction behind its last token: [samples, vocabulary] unnormalized
+  /// The prediction after each sample's last token: [samples, vocabulary] unnormalized
   /// log-probabilities.
   virtual result<std::vector<float>> logits(std::span<const float> parameters, pass_shape shape,
                                             std::span<const float> activations) const = 0;
 };
 
-/// The parameters of `piece` out of those of the whole model, whose layout is `whole`.
-/// Errors: a tensor that `whole` lacks or has in another shape; `values` of another size than
-/// `whole`.
+/// Copies the parameters of `piece` out of the parameters of the whole model, whose layout is
+/// `whole`. Errors: a tensor that `whole` lacks or has in another shape; `values` of another size
+/// than `whole`.
 result<std::vector<float>> gather(const std::vector<kernels::tensor_slot>& whole,
                                   std::span<const float> values,
                                   const std::vector<kernels::tensor_slot>& piece);

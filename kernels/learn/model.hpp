@@ -1,5 +1,6 @@
 // A model that can be trained: a loss of samples, and its gradient, over a flat vector of
-// parameters that the caller owns. A sample is bytes; only the model knows what they mean.
+// parameters
+// that the caller owns. A sample is bytes, and only the model knows their meaning.
 #pragma once
 
 #include "kernels/base/result.hpp"
@@ -26,13 +27,13 @@ public:
 
   /// Bytes of one sample.
   virtual std::size_t sample_bytes() const noexcept = 0;
-  /// Whether `samples` are samples of this model, one behind the other. Whoever gets samples from a
-  /// stranger asks this first. Errors: a size that is no multiple of sample_bytes(); bytes that
-  /// mean nothing to the model, and where they are.
+  /// Whether `samples` are whole samples of this model, without gaps. Code that gets samples from
+  /// another host calls this first. Errors: a size that is no multiple of sample_bytes(), or bytes
+  /// without a meaning to the model, and their place.
   virtual result<void> check_samples(std::span<const std::byte> samples) const = 0;
 
   /// Adds the gradient of the sum of the samples' losses to `gradient_sum` [parameter_count], and
-  /// returns that sum; both divided by the number of samples are the means. Requires:
+  /// returns the sum of the losses. Divide both by the number of samples for the means. Requires:
   /// check_samples(samples), samples.size() == count * sample_bytes(), parameters
   /// [parameter_count], no aliasing.
   virtual double accumulate_gradient(std::span<const float> parameters,
@@ -43,15 +44,15 @@ public:
                            std::size_t count) const = 0;
 };
 
-/// A model that says which token comes next.
+/// A model that predicts the next token.
 class language_model : public model {
 public:
   virtual std::int64_t vocabulary() const noexcept = 0;
-  /// Tokens that a prediction may look back on.
+  /// The number of earlier tokens that a prediction may use.
   virtual std::size_t context() const noexcept = 0;
   /// The model's prediction for the token after `prompt`, of which it sees the last context()
-  /// tokens: [vocabulary] unnormalized log-probabilities. Requires: prompt not empty, each token in
-  /// the vocabulary.
+  /// tokens: [vocabulary] unnormalized log-probabilities. Requires: a prompt that is not empty and
+  /// whose tokens are in the vocabulary.
   virtual std::vector<float> next_logits(std::span<const float> parameters,
                                          std::span<const token_id> prompt) const = 0;
 };

@@ -22,7 +22,7 @@ result<void> validate(const sampling_options& options) {
 }
 
 std::size_t choose(std::span<const float> logits, const sampling_options& options, rng& random) {
-  SHOAL_CHECK(!logits.empty(), "there is something to choose from");
+  SHOAL_CHECK(!logits.empty(), "there are logits to choose from");
   auto value = [&](std::size_t i) {
     return std::isnan(logits[i]) ? -std::numeric_limits<double>::infinity()
                                  : static_cast<double>(logits[i]);

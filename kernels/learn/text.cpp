@@ -23,7 +23,7 @@ namespace {
 
 struct found_file {
   fs::path path;
-  bool named = false; // given as such, not through a folder or a glob
+  bool named = false; // named by the user, not found through a folder or a glob
 };
 
 std::string quoted(const std::string& text) {
@@ -62,13 +62,13 @@ result<std::vector<found_file>> expand(const std::string& pattern) {
   return found;
 }
 
-/// Windows of `context` predictions in a stretch of `bytes` bytes.
+/// The number of windows of `context` predictions in `bytes` bytes.
 std::uint64_t whole_windows(std::size_t bytes, std::size_t context) {
   return bytes == 0 ? 0 : (bytes - 1) / context;
 }
 
-/// Training windows of a file: one less than fit, where there is more than one, to leave room for
-/// the drawn offset.
+/// The number of training windows of a file: one less than fit, if more than one fits, to leave
+/// room for the drawn offset.
 std::uint64_t drawn_windows(std::size_t bytes, std::size_t context) {
   const auto whole = whole_windows(bytes, context);
   return whole >= 2 ? whole - 1 : whole;
@@ -84,8 +84,8 @@ std::uint64_t mix(std::uint64_t z) { // the finalizer of SplitMix64
 
 std::uint64_t permute(std::uint64_t index, std::uint64_t n, std::uint64_t key) {
   SHOAL_CHECK(index < n, "the index is inside the range that is permuted");
-  // A balanced Feistel network over the smallest even number of bits that holds n; values outside
-  // [0, n) walk on.
+  // A balanced Feistel network over the smallest even number of bits that holds n. It is applied
+  // again to a value outside [0, n).
   const int half = std::max(1, (static_cast<int>(std::bit_width(n - 1)) + 1) / 2);
   const std::uint64_t mask = half >= 32 ? 0xffffffffULL : (std::uint64_t{1} << half) - 1;
   constexpr std::uint64_t rounds = 6;
@@ -104,7 +104,7 @@ std::uint64_t permute(std::uint64_t index, std::uint64_t n, std::uint64_t key) {
 std::uint64_t buffered(std::uint64_t index, std::uint64_t n, std::uint64_t size,
                        std::uint64_t key) {
   SHOAL_CHECK(index < n && size > 0, "the index is inside the range that is shuffled");
-  // The first buffer is of a drawn size, so that its borders lie elsewhere in each pass.
+  // The first buffer has a drawn size, so that the buffers' boundaries differ between passes.
   const auto head = std::min(n, size - mix(key ^ 0x9e3779b97f4a7c15ULL) % size);
   const auto block = index < head ? 0 : 1 + (index - head) / size;
   const auto first = block == 0 ? 0 : head + (block - 1) * size;
@@ -202,8 +202,8 @@ text_corpus::place text_corpus::place_of(std::uint64_t index) const {
   const auto file = static_cast<std::size_t>(after - first_window_.begin()) - 1;
   const auto context = static_cast<std::size_t>(options_.context);
   const auto count = first_window_[file + 1] - first_window_[file];
-  // The offset keeps all `count` windows inside; it is less than a window, as no more is needed to
-  // move the cuts.
+  // The offset keeps all `count` windows inside. It is less than a window, because a window moves
+  // the cuts enough.
   const auto slack = files_[file].train_bytes - 1 - static_cast<std::size_t>(count) * context;
   const auto offset =
       stream(options_.seed, "text_offset", pass, file).below(std::min(slack + 1, context));

@@ -1,13 +1,16 @@
-// A corpus of text files as bytes: the end of every file is held out, the rest is cut into windows
-// that are drawn in a seeded order. Sample i of the endless sequence can be computed alone: in pass
-// p = i / windows() every window comes once, in an order that a keyed permutation gives, so a shard
-// needs no state and its replica yields the same bytes. Windows of one pass never overlap in what
-// they predict, never cross the end of a file, and start at an offset drawn per pass and file, so
-// that the model sees no fixed cuts. With a shuffle buffer of B windows a pass goes through the
-// files in order, and only the windows of one buffer are permuted: who streams them holds B
-// windows, and none comes more than B - 1 places early or late. Source: permutation: Luby and
-// Rackoff's Feistel network with cycle walking (Black and Rogaway, CT-RSA 2002). Thread safety:
-// immutable after loading.
+// A corpus of text files as bytes. The end of every file is held out, and the rest is cut into
+// windows that are drawn in a seeded order. Sample i of the endless sequence can be computed alone.
+// In pass p = i / windows() every window comes once, in an order that a keyed permutation gives. So
+// a shard needs no state, and its replica yields the same bytes. The predictions of a pass's
+// windows never overlap, and no window crosses the end of a file. Windows start at an offset drawn
+// per pass and file, so that the model sees no fixed cuts.
+//
+// With a shuffle buffer of B windows a pass goes through the files in order, and permutes only the
+// windows of one buffer. A reader that streams them holds B windows, and no window comes B places
+// early or late, or more.
+// Source: permutation: Luby and Rackoff's Feistel network with cycle walking (Black and Rogaway,
+// CT-RSA 2002).
+// Thread safety: immutable after loading.
 #pragma once
 
 #include "kernels/base/digest.hpp"
@@ -24,9 +27,9 @@ namespace shoal::learn {
 struct text_options {
   std::int64_t context = 64;  ///< a sample is context + 1 bytes
   double holdout = 0.1;       ///< the fraction at the end of each file that is never trained on
-  std::uint64_t seed = 1;     ///< of the order of the samples
-  std::string field = "text"; ///< of each object in files of JSON lines (text_file.hpp)
-  /// Windows are drawn from among so many that follow each other; 0: from among all.
+  std::uint64_t seed = 1;     ///< decides the order of the samples
+  std::string field = "text"; ///< the text's field in each object of JSON lines (text_file.hpp)
+  /// The number of consecutive windows among which windows are drawn; 0: all windows.
   std::uint64_t shuffle_buffer = 0;
   std::uint64_t max_bytes = std::uint64_t{1} << 30; ///< a larger corpus is refused
 };
@@ -45,15 +48,16 @@ struct text_file {
 
 class text_corpus {
 public:
-  /// Each pattern is a file, a folder (its files, not those of folders in it) or a glob such as
-  /// 'texts/*.txt'. Symbolic links are followed; a file that is reached twice, or whose content
-  /// another file has too, counts once. Empty files are an error where they are named, and are left
-  /// out of folders and globs. Files are sorted by name and content. Errors: a pattern that matches
-  /// nothing, a file that cannot be read or unpacked (read_text_file()), more than max_bytes,
-  /// options out of range, a corpus too short for one training and one held-out window.
+  /// Each pattern is a file, a folder (its files, without those of inner folders) or a glob such as
+  /// 'texts/*.txt'. Symbolic links are followed. A file that is reached twice counts once, and so
+  /// do files with equal contents. An empty file is an error if a pattern names it, and is left out
+  /// of folders and globs. Files are sorted by name and content.
+  /// Errors: a pattern that matches nothing, a file that cannot be read or unpacked
+  /// (read_text_file()), more than max_bytes. Options out of range, or a corpus too short for one
+  /// training and one held-out window.
   static result<text_corpus> load(std::span<const std::string> patterns,
                                   const text_options& options);
-  /// The same from memory (names and bytes).
+  /// The same from memory, with names and bytes.
   static result<text_corpus> from_files(std::vector<text_file> files, const text_options& options);
 
   const text_options& options() const noexcept { return options_; }
@@ -65,9 +69,9 @@ public:
     return static_cast<std::size_t>(options_.context) + 1;
   }
 
-  /// Training windows in one pass.
+  /// The number of training windows in one pass.
   std::uint64_t windows() const noexcept { return first_window_.back(); }
-  /// Where sample `index` is: all indices are valid. Complexity: O(log files).
+  /// The place of sample `index`. All indices are valid. Complexity: O(log files).
   struct place {
     std::uint64_t pass, window;
     std::size_t file, offset;
@@ -77,13 +81,13 @@ public:
   void sample(std::uint64_t index, std::span<std::byte> out) const;
   std::vector<std::byte> sample(std::uint64_t index) const;
 
-  /// Held-out windows: consecutive, without overlap in what they predict, from the start of each
-  /// held-out end; what is shorter than a window is left out.
+  /// The number of held-out windows. They are consecutive, without overlap in their predictions,
+  /// from the start of each held-out end. A rest that is shorter than a window is left out.
   std::uint64_t held_out_windows() const noexcept { return held_out_.size(); }
   /// All held-out windows [held_out_windows() x (context + 1)].
   std::vector<std::byte> held_out_samples() const;
-  /// Views of each file's training bytes, and of each held-out window: what the bigram table learns
-  /// and is tried on.
+  /// Views of each file's training bytes, and of each held-out window. The bigram table learns from
+  /// the former and is tested on the latter.
   std::vector<std::span<const std::uint8_t>> train_segments() const;
   std::vector<std::span<const std::uint8_t>> held_out_segments() const;
 
@@ -101,8 +105,8 @@ private:
 /// A bijection of [0, n) chosen by `key`. Requires: index < n.
 std::uint64_t permute(std::uint64_t index, std::uint64_t n, std::uint64_t key);
 
-/// One that moves no index by `size` or more: blocks of `size`, the first a drawn part of that, are
-/// each permuted. Requires: index < n, size > 0.
+/// A bijection that moves no index by `size` or more. It permutes each of a row of blocks of
+/// `size`; the first block is a drawn part of that. Requires: index < n, size > 0.
 std::uint64_t buffered(std::uint64_t index, std::uint64_t n, std::uint64_t size, std::uint64_t key);
 
 } // namespace shoal::learn

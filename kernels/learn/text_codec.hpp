@@ -14,7 +14,7 @@ namespace shoal::learn {
 class text_codec {
 public:
   virtual ~text_codec() = default;
-  /// Tokens that there are; those of a model that uses this codec.
+  /// The number of tokens, equal to that of a model that uses this codec.
   virtual std::int64_t vocabulary() const = 0;
   virtual std::vector<token_id> encode(std::string_view text) const = 0;
   /// Requires: each token is in the vocabulary.

@@ -17,7 +17,7 @@ namespace shoal::learn {
 namespace {
 
 constexpr std::size_t block_bytes = std::size_t{1} << 16;
-/// A frame that wants a larger window is refused: it would have to be held in memory.
+/// A frame with a larger window is refused, because the whole window would be in memory.
 constexpr int most_window_log = 27;
 constexpr std::size_t most_line_bytes = std::size_t{1} << 26;
 
@@ -34,7 +34,7 @@ struct brotli_end {
   void operator()(BrotliDecoderState* stream) const { BrotliDecoderDestroyInstance(stream); }
 };
 
-/// What is unpacked goes here, piece by piece; false ends the reading.
+/// The receiver of unpacked bytes, piece by piece. Returning false ends the reading.
 class text_sink {
 public:
   text_sink(bool json_lines, std::string field, std::uint64_t at_most)
@@ -92,11 +92,11 @@ private:
   std::vector<std::uint8_t> text_;
 };
 
-/// Unpacks what it is given into a sink.
+/// Unpacks bytes into a sink.
 class unpacker {
 public:
   virtual ~unpacker() = default;
-  /// How much of `in` was used is in `used` when something is wrong.
+  /// Unpacks `in`. On an error, `used` is the number of bytes of `in` before it.
   virtual std::optional<std::string> add(std::span<const std::uint8_t> in, std::size_t& used,
                                          text_sink& to) = 0;
   /// Whether the file may end here.
@@ -227,7 +227,7 @@ result<std::vector<std::uint8_t>> read_text_file(const std::string& path, const 
       return failure{named + *wrong + at(offset + used)};
     offset += count;
   }
-  // An empty file is empty text, packed or not: who named it is told.
+  // An empty file is empty text, in every format. The corpus reports it if the user named it.
   if (offset > 0 && !unpack->complete())
     return failure{
         named + "is truncated: it ends in the middle of its compressed data; get or pack it again" +

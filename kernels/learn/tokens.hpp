@@ -1,5 +1,6 @@
-// Tokens as samples carry them. A token is an unsigned little-endian number, whose width follows
-// from the model's vocabulary:
+// The form of tokens in samples. A token is an unsigned little-endian number, whose width follows
+// from
+// the model's vocabulary:
 //   1 byte up to 256 tokens, 2 bytes (uint16) up to 65,536, 4 bytes (uint32) above.
 // So a sample of the byte model is the text itself.
 #pragma once
@@ -20,12 +21,12 @@ constexpr std::size_t token_bytes(std::int64_t vocabulary) noexcept {
   return vocabulary <= 256 ? 1 : vocabulary <= 65536 ? 2 : 4;
 }
 
-/// Whether `bytes` are tokens of the vocabulary. Errors: a piece of a token at the end; a token
+/// Whether `bytes` are tokens of the vocabulary. Errors: an incomplete token at the end, or a token
 /// outside the vocabulary (which, and where).
 result<void> check_tokens(std::span<const std::byte> bytes, std::int64_t vocabulary);
 
-/// Requires: bytes.size() == ids.size() * token_bytes(vocabulary). Whether the tokens are in the
-/// vocabulary is not looked at.
+/// Requires: bytes.size() == ids.size() * token_bytes(vocabulary). The function does not check that
+/// the tokens are in the vocabulary.
 void decode_tokens(std::span<const std::byte> bytes, std::int64_t vocabulary,
                    std::span<token_id> ids);
 

@@ -1,6 +1,6 @@
-// All of Shoal that calls libtorch: a module of its own, which torch_loader loads when the first
-// transformer is made. Each operator has its own header: ATen/ATen.h, which brings all of them,
-// takes longer to compile than this whole file.
+// All of Shoal's code that calls libtorch. It is a module of its own, which torch_loader loads when
+// the first transformer is made. Each operator has its own header: ATen/ATen.h, which brings all of
+// them, takes longer to compile than this whole file.
 #define AT_PER_OPERATOR_HEADERS
 #include "kernels/learn/transformer_math.hpp"
 
@@ -42,7 +42,7 @@ namespace {
 void use_one_thread() {
   static std::once_flag once;
   std::call_once(once, [] {
-    // Absent when another BLAS is installed; those that Debian offers besides OpenBLAS are
+    // The function is absent when another BLAS is installed. The others in Debian are
     // single-threaded.
     if (auto* set =
             reinterpret_cast<void (*)(int)>(dlsym(RTLD_DEFAULT, "openblas_set_num_threads")))
@@ -54,7 +54,7 @@ void use_one_thread() {
   done = true;
 }
 
-/// What every forward pass shares: rotary angles and the causal mask.
+/// The tables that all forward passes share: rotary angles and the causal mask.
 struct tables {
   Tensor cosine, sine; // [context, head_dim]
   Tensor mask;         // [context, context], -inf above the diagonal
@@ -71,12 +71,12 @@ constexpr double norm_epsilon = 1e-5;
 constexpr double rotary_base = 10000.0;
 
 Tensor view_of(std::span<const float> values, const kernels::tensor_slot& slot) {
-  // libtorch has no constant tensors; nothing here writes to parameters.
+  // libtorch has no constant tensors. This module never writes to parameters.
   auto* data = const_cast<float*>(values.data()) + slot.offset;
   return at::from_blob(data, slot.shape, at::kFloat);
 }
 
-/// The same with a slot's place counted from that of the first tensor in `values`.
+/// The same, with the slot's place counted from the first tensor in `values`.
 Tensor view_of(std::span<const float> values, const kernels::tensor_slot& slot, std::size_t first) {
   auto* data = const_cast<float*>(values.data()) + (slot.offset - first);
   return at::from_blob(data, slot.shape, at::kFloat);
@@ -126,12 +126,11 @@ tables tables_of(const kernels::transformer_config& config) {
 
 constexpr std::size_t tensors_of_layer = 6;
 
-/// The parts of a forward pass over [samples, time] of tokens; x is [samples * time, dim]
-/// throughout.
+/// The parts of a forward pass over tokens [samples, time]. x is [samples * time, dim] throughout.
 struct forward_pass {
   const kernels::transformer_config& config;
   std::int64_t n, t; // samples, time
-  tables of_time;    // of t tokens
+  tables of_time;    // the tables for t tokens
 
   Tensor embed(const Tensor& embedding, const Tensor& inputs) const {
     return at::embedding(embedding, inputs.reshape({-1}));
@@ -159,16 +158,16 @@ struct forward_pass {
   }
 };
 
-/// A pass through layers, and back. Between the two it keeps the graph of all of them, or with
-/// `again` no more than each layer's input: then the way back computes each layer again. The
-/// results are the same, to the last bit.
+/// A pass through layers, and back. In between it keeps the graph of all layers. With `again` it
+/// keeps only each layer's input, and the way back computes each layer again. The results are the
+/// same, to the last bit.
 class block_pass {
 public:
   /// `leaves`: the layers' tensors, in the order of the layout.
   block_pass(const forward_pass& pass, std::span<const Tensor> leaves, bool again)
       : pass_(pass), leaves_(leaves), again_(again) {}
 
-  /// What comes out of the last layer, without a graph.
+  /// The output of the last layer, without a graph.
   Tensor forward(Tensor x) {
     entered_.push_back(x.detach().set_requires_grad(true));
     if (!again_) {
@@ -184,8 +183,8 @@ public:
     return x;
   }
 
-  /// The gradient of the input, and the leaves' in `into`. `upstream`: that of the output.
-  /// Requires: forward was called, once.
+  /// Returns the gradient of the input, and writes the leaves' gradients to `into`. `upstream`: the
+  /// gradient of the output. Requires: forward was called, once.
   Tensor backward(Tensor upstream, std::span<Tensor> into) {
     if (!again_) return gradients(std::exchange(out_, {}), leaves_, std::move(upstream), into);
     for (auto i = layers(); i-- > 0;) {
@@ -217,8 +216,8 @@ private:
   std::span<const Tensor> leaves_;
   bool again_;
   std::vector<Tensor>
-      entered_; // what went into each layer; or into the first only, where the graph has the others
-  Tensor out_;  // with its graph
+      entered_; // the input of each layer; only of the first where the graph has the others
+  Tensor out_;  // the output, with its graph
 };
 
 /// The sum over the samples of their mean losses. `targets` [samples * time].
@@ -241,7 +240,7 @@ head_pass back_from_loss(const forward_pass& pass, Tensor x, const Tensor& gain,
   return {loss.item<double>(), std::move(found[0]), std::move(found[1]), std::move(found[2])};
 }
 
-/// The gradient of the embedding, as the input of the first layer.
+/// The gradient of the embedding in its use as input of the first layer.
 Tensor back_from_input(const forward_pass& pass, const Tensor& inputs, const Tensor& upstream) {
   return at::embedding_dense_backward(upstream, inputs.reshape({-1}), pass.config.vocabulary, -1,
                                       false);
@@ -276,7 +275,7 @@ public:
       gradients[0] = std::move(head.embedding);
       const auto upstream =
           block.backward(std::move(head.x), std::span(gradients).subspan(1, leaves.size() - 2));
-      // The embedding is the output matrix, too.
+      // The embedding is also the output matrix.
       gradients[0] = gradients[0] + back_from_input(pass, inputs, upstream);
     }
     for (std::size_t i = 0; i < layout_.size(); ++i)
@@ -398,13 +397,13 @@ private:
     return {config_, samples, time, tables_.upto(time)};
   }
 
-  /// Of the layout: the embedding stands before all layers.
+  /// The layer's first tensor in the layout. The embedding stands before all layers.
   static std::size_t first_tensor(std::int64_t layer) {
     return 1 + tensors_of_layer * static_cast<std::size_t>(layer);
   }
 
-  /// The tensors [begin, end) of the layout, as what gradients are wanted of. The first one lies at
-  /// the beginning of `parameters`.
+  /// The tensors [begin, end) of the layout, as leaves for which gradients are computed. The first
+  /// one lies at the beginning of `parameters`.
   std::vector<Tensor> leaves_of(std::span<const float> parameters, std::size_t begin,
                                 std::size_t end) const {
     std::vector<Tensor> out;
@@ -433,7 +432,7 @@ private:
     return view_of(values, shape.samples * shape.time, config_.dim);
   }
 
-  /// The head's parameters are the embedding and, behind it, the gain of the last norm.
+  /// The head's parameters are the embedding and, after it, the gain of the last norm.
   Tensor head_gain(std::span<const float> parameters) const {
     return at::from_blob(const_cast<float*>(parameters.data()) + config_.vocabulary * config_.dim,
                          layout_.back().shape, at::kFloat);

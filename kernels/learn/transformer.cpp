@@ -37,7 +37,7 @@ void transformer::by_chunks(std::span<const std::byte> samples, std::size_t coun
 void transformer::check_ids(std::span<const token_id> tokens) const {
   const auto known = [&](token_id id) { return id >= 0 && id < config_.vocabulary; };
   SHOAL_CHECK(std::all_of(tokens.begin(), tokens.end(), known),
-              "strangers' samples are checked before they are used");
+              "samples of other hosts are checked before they are used");
 }
 
 double transformer::accumulate_gradient(std::span<const float> parameters,

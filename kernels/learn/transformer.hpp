@@ -1,9 +1,11 @@
 // A small decoder-only transformer over tokens: pre-norm (layer norm with gain only), rotary
 // positions, GELU, no biases, the embedding tied to the output matrix. Parameters and gradients are
-// flat float vectors that the caller owns (layout.hpp), so that they can be averaged, shipped and
-// shared. With 256 tokens it is a model of bytes. A sample is context + 1 tokens (tokens.hpp): the
-// inputs, and the one after each. Source: Vaswani et al., arXiv:1706.03762; rotary positions: Su et
-// al., arXiv:2104.09864.
+// flat float vectors that the caller owns (layout.hpp), so that they can be averaged, sent and
+// shared.
+// With 256 tokens it is a model of bytes. A sample is context + 1 tokens (tokens.hpp): the inputs,
+// and
+// the token after each.
+// Source: Vaswani et al., arXiv:1706.03762; rotary positions: Su et al., arXiv:2104.09864.
 #pragma once
 
 #include "kernels/base/result.hpp"
@@ -21,15 +23,15 @@
 namespace shoal::learn {
 
 /// Thread safety: immutable; all functions may be called from several threads at once.
-/// The bits of every result depend on the arguments alone, not on the thread, nor on how many
-/// threads compute, nor on OMP_NUM_THREADS, nor on the alignment of the spans (they do on the CPU
-/// type: OpenBLAS chooses kernels by it).
+/// The bits of every result depend on the arguments alone. They do not depend on the thread, the
+/// number of threads, OMP_NUM_THREADS, or the alignment of the spans. They do depend on the CPU
+/// type, by which OpenBLAS chooses kernels.
 class transformer final : public language_model {
 public:
-  /// Loads libtorch, and throws std::runtime_error where that fails.
-  /// With `checkpoint` the backward pass computes each layer's activations again from the layer's
-  /// input, and only these inputs are kept: the memory of one layer instead of all, for about a
-  /// third more work. The results are the same, to the last bit. Requires: validate(config).
+  /// Loads libtorch. Throws std::runtime_error if that fails. Requires: validate(config).
+  /// With `checkpoint` the model keeps only each layer's input, and the backward pass computes the
+  /// layer's activations again. This takes the memory of one layer instead of all, for about a
+  /// third more work. The results are the same, to the last bit.
   /// Source: Chen et al., "Training Deep Nets with Sublinear Memory Cost", arXiv:1604.06174.
   explicit transformer(const kernels::transformer_config& config, bool checkpoint = false);
 
@@ -48,8 +50,8 @@ public:
     return kernels::initial_parameters(config_, seed);
   }
 
-  /// Loss of a sample = mean over its `context` predictions of -ln p(next token), in nats per
-  /// token. Works through `chunk` samples at a time.
+  /// The loss of a sample is the mean over its `context` predictions of -ln p(next token), in nats
+  /// per token. Works through `chunk` samples at a time.
   double accumulate_gradient(std::span<const float> parameters, std::span<const std::byte> samples,
                              std::size_t count, std::span<float> gradient_sum) const override;
   double mean_loss(std::span<const float> parameters, std::span<const std::byte> samples,

@@ -15,7 +15,7 @@ using slots = std::vector<kernels::tensor_slot>;
 
 constexpr std::size_t tensors_of_layer = 6; // layout.hpp
 
-/// The tensors with offsets from that of the first of them on.
+/// The tensors without gaps, with offsets from the first of them.
 slots one_behind_the_other(slots of) {
   std::size_t offset = 0;
   for (auto& slot : of) {
@@ -25,7 +25,7 @@ slots one_behind_the_other(slots of) {
   return of;
 }
 
-/// Collects the first thing that is wrong with arguments.
+/// Collects the first error of the arguments.
 class argument_check {
 public:
   argument_check& size(const char* what, std::size_t found, std::size_t needed) {
@@ -69,7 +69,7 @@ private:
   std::string why_;
 };
 
-/// What `compute` returns, or why libtorch could not: no memory, most of all.
+/// The result of `compute`, or the reason why libtorch failed: mostly a lack of memory.
 template <class Compute>
 auto guarded(Compute compute) -> result<decltype(compute())> {
   try {
@@ -190,7 +190,7 @@ public:
   }
 
 private:
-  /// Most samples of a pass: sizes of activations stay far below 2^63.
+  /// The largest number of samples in a pass. Sizes of activations stay far below 2^63.
   static constexpr std::int64_t most_samples = std::int64_t{1} << 24;
 
   static std::ptrdiff_t first_tensor(std::int64_t layer) {

@@ -8,9 +8,9 @@
 
 namespace shoal::learn {
 
-/// With `checkpoint` the backward pass of a block keeps each layer's input only, and computes the
-/// rest of a layer when it comes to it. Errors: sizes that validate() refuses; libtorch cannot be
-/// loaded.
+/// With `checkpoint` the backward pass of a block keeps only each layer's input, and computes the
+/// rest of a layer when it reaches the layer. Errors: sizes that validate() refuses; libtorch
+/// cannot be loaded.
 result<std::unique_ptr<const layered_model>>
 make_transformer_blocks(const kernels::transformer_config& config, bool checkpoint = false);
 

@@ -1,5 +1,6 @@
-// How checkpoints describe a transformer: a JSON object with its sizes. Only this file writes and
-// reads that object; checkpoints carry it as they carry the description of any other model.
+// The description of a transformer in checkpoints: a JSON object with its sizes. Only this file
+// writes
+// and reads that object. Checkpoints carry it like the description of any other model.
 #pragma once
 
 #include "kernels/base/result.hpp"
@@ -15,7 +16,8 @@ std::string description_of(const kernels::transformer_config& config);
 
 /// The transformer in a checkpoint.
 /// Errors: a checkpoint of another workload; sizes that are missing or that validate() refuses;
-/// tensors of another model. The sentences begin with a verb and go behind the name of the file.
+/// tensors of another model. The sentences begin with a verb, because the caller puts the file's
+/// name before them.
 result<kernels::transformer_config> transformer_of(const checkpoint& saved);
 
 } // namespace shoal::learn

@@ -1,6 +1,6 @@
-// The border between Shoal and libtorch. To load libtorch takes most of a second, which commands
-// and swarms without a transformer need not wait for, so all that calls it is a module
-// (torch_module.cpp) that is loaded when it is needed.
+// The border between Shoal and libtorch. Loading libtorch takes most of a second, and commands and
+// swarms without a transformer should not wait for it. So all code that calls libtorch is a module
+// (torch_module.cpp), which is loaded when it is needed.
 #pragma once
 
 #include "kernels/layout.hpp"
@@ -14,18 +14,20 @@
 
 namespace shoal::learn {
 
-/// Samples whose activations are in memory at once; part of the definition of the result's bits.
+/// The number of samples whose activations are in memory at once. The bits of the results depend on
+/// it.
 inline constexpr std::size_t transformer_chunk = 16;
 
 struct transformer_shape {
   kernels::transformer_config config;
   bool checkpoint =
-      false; ///< a backward pass keeps each layer's input only, and computes the rest again
+      // A backward pass keeps only each layer's input, and computes the rest again.
+      false;
   std::vector<kernels::tensor_slot> layout;
 };
 
-/// The functions of `transformer` and `transformer_blocks`, which say what they do, and check sizes
-/// and tokens.
+/// The functions of `transformer` and `transformer_blocks`. Those classes document them, and check
+/// sizes and tokens.
 class transformer_math {
 public:
   virtual ~transformer_math() = default;
@@ -64,9 +66,9 @@ public:
 
 } // namespace shoal::learn
 
-// What the module exports; found by name.
+// The functions that the module exports, which the loader finds by name.
 extern "C" {
-/// The caller owns what is returned.
+/// The caller owns the returned object.
 shoal::learn::transformer_math*
 shoal_make_transformer_math(const shoal::learn::transformer_shape& shape);
 void shoal_use_one_thread();

@@ -29,8 +29,8 @@ averaging_peer auxiliary(double rate) {
   return {rate, rate, false, false, true};
 }
 
-/// The model again, transfer by transfer: everybody's part goes from each sender to its reducer,
-/// and back to each receiver.
+/// The model again, transfer by transfer: each part goes from each sender to its reducer, and back
+/// to each receiver.
 double time_by_transfer(const peers& all, const limits& pairs, const shares& w) {
   const std::size_t n = all.size();
   std::vector<double> up(n), down(n);
@@ -69,9 +69,9 @@ double log_uniform(rng& random, double low, double decades) {
   return low * std::pow(10, decades * random.uniform());
 }
 
-/// 2 to 40 peers, lines over three decades or, in every other swarm, over one, so that the slowest
-/// sender is not always the bound. Some are asymmetric, some peers cannot be reached, some do not
-/// train, some pairs are slow.
+/// A random swarm of 2 to 40 peers. Lines span three decades or, in every other swarm, one, so that
+/// the slowest sender is not always the bound. Some lines are asymmetric, some peers cannot be
+/// reached, some do not train, some pairs are slow.
 peers random_swarm(rng& random, limits& pairs, bool plain) {
   peers out(2 + random.below(39));
   const double decades = random.below(2) == 0 ? 3 : 1;
@@ -131,7 +131,7 @@ TEST_CASE("no simple plan is faster than the linear program's, on 1,000 random s
         !pairs.empty() && plan->seconds_per_bit > fill_lines(all)->seconds_per_bit * (1 + 1e-6);
     if (swarm % 10 == 0) REQUIRE(plan_averaging(all, pairs)->shares == plan->shares);
   }
-  // Most swarms are such that the plan matters, and in many the pair limits do.
+  // The plan matters in most swarms, and the pair limits do in many.
   CHECK(hybrids > 300);
   CHECK(limited > 100);
   CHECK(gain > 1.5);
@@ -181,8 +181,7 @@ TEST_CASE("the closed forms agree with the linear program where they apply") {
   }
 }
 
-TEST_CASE(
-    "of several plans it is the one whose lines are free again first, the longest time first") {
+TEST_CASE("if several plans are best, the plan frees its lines first, the longest time first") {
   rng random = stream(4, "averaging plans");
   int limited = 0;
   for (int swarm = 0; swarm < 300; ++swarm) {
@@ -237,7 +236,7 @@ TEST_CASE("equal peers get an all-reduce") {
   }
 }
 
-TEST_CASE("one fat line makes a parameter server") {
+TEST_CASE("one fast line makes a parameter server") {
   peers all(9, full(1e7));
   all[4] = full(8e7); // carries all eight others at their full rate
   const auto plan = plan_averaging(all);
@@ -245,7 +244,7 @@ TEST_CASE("one fat line makes a parameter server") {
   CHECK(plan->shares[4] == doctest::Approx(1).epsilon(1e-9));
   CHECK(plan->seconds_per_bit == doctest::Approx(1e-7).epsilon(1e-9));
 
-  // Or if nobody else can be reached, whatever its line.
+  // The same holds if no other peer can be reached, for any line.
   peers unreachable(9, client(1e7));
   unreachable[4] = full(1e7);
   const auto forced = plan_averaging(unreachable);
@@ -256,7 +255,7 @@ TEST_CASE("one fat line makes a parameter server") {
 
 TEST_CASE("lines in between make a hybrid, clients reduce nothing, and auxiliary peers reduce "
           "without training") {
-  // The fat line takes more than the others, and not everything: (x b - 1) / 7 each, 4 + 8 times 1
+  // The fast line takes more than the others, and not everything: (x b - 1) / 7 each, 4 + 8 times 1
   // in rates.
   peers all(9, full(1e7));
   all[4] = full(4e7);
@@ -265,8 +264,8 @@ TEST_CASE("lines in between make a hybrid, clients reduce nothing, and auxiliary
   CHECK(hybrid->shares[4] == doctest::Approx((4 * 16.0 / 12 - 1) / 7).epsilon(1e-9));
   CHECK(hybrid->shares[0] == doctest::Approx((16.0 / 12 - 1) / 7).epsilon(1e-9));
 
-  // Four trainers at 10 Mbit/s and two fast machines that do not train: these reduce everything,
-  // and each trainer's line carries the vector once each way, as long as 4 w <= rate / 10 Mbit/s.
+  // Four trainers have 10 Mbit/s, and two fast machines do not train. The two reduce everything.
+  // Each trainer's line carries the vector once each way, as long as 4 w <= rate / 10 Mbit/s.
   peers byteps(4, full(1e7));
   byteps.push_back(auxiliary(2e7));
   byteps.push_back(auxiliary(2e7));
@@ -278,7 +277,8 @@ TEST_CASE("lines in between make a hybrid, clients reduce nothing, and auxiliary
   CHECK(plan_averaging(peers(4, full(1e7)))->seconds_per_bit ==
         doctest::Approx(1.5e-7).epsilon(1e-9));
 
-  // Clients with the same help: nobody else can reduce, and the help's lines are the bound.
+  // The trainers are clients with the same help: no other peer can reduce, and the help's lines are
+  // the bound.
   peers clients(4, client(1e7));
   clients.push_back(auxiliary(2e7));
   const auto helped = plan_averaging(clients);
@@ -287,19 +287,19 @@ TEST_CASE("lines in between make a hybrid, clients reduce nothing, and auxiliary
   CHECK(helped->seconds_per_bit == doctest::Approx(4 / 2e7).epsilon(1e-9));
 }
 
-TEST_CASE(
-    "asymmetric lines: the uplink binds, and who only receives or only sends loads one direction") {
+TEST_CASE("asymmetric lines: the uplink binds, and a peer that only receives or only sends loads "
+          "one direction") {
   // Home lines of 100 down, 10 up: all-reduce by the uplinks.
   const auto home = plan_averaging(peers(8, averaging_peer{1e7, 1e8}));
   REQUIRE(home.ok());
   CHECK(home->seconds_per_bit == doctest::Approx(2 * 7.0 / 8 / 1e7).epsilon(1e-9));
-  // One sender, one receiver, each with a line of its own, and no other: the values pass once,
-  // whoever reduces.
+  // One sender and one receiver have a line each, and there is no other peer. The values pass once
+  // with either reducer.
   const auto one_way =
       plan_averaging(peers{{1e7, 0, true, false, true}, {0, 1e7, false, true, true}});
   REQUIRE(one_way.ok());
   CHECK(one_way->seconds_per_bit == doctest::Approx(1e-7).epsilon(1e-9));
-  // A single peer has nothing to send, even if others could help.
+  // A single peer sends nothing, even if others could help.
   CHECK(plan_averaging(peers{full(1e6)})->seconds_per_bit == 0);
   const auto self = plan_averaging(peers{full(1e6), auxiliary(1e9)});
   REQUIRE(self.ok());
@@ -307,18 +307,18 @@ TEST_CASE(
   CHECK(self->shares[0] == 1);
 }
 
-TEST_CASE("pair limits shift load to those who are well connected, and no way means no part") {
+TEST_CASE("pair limits shift load to well-connected peers, and a pair without a way gets no part") {
   peers all(4, full(1e7));
   const auto cut = plan_averaging(all, limits{{0, 3, 0}});
   REQUIRE(cut.ok());
-  // 0 cannot send its values of 3's part, nor the mean of its own part to 3: the other two reduce,
-  // (1 + 2 w) / b with w = 1/2.
+  // Peer 0 cannot send its values of 3's part to 3, nor the mean of its own part. So the other two
+  // reduce, (1 + 2 w) / b with w = 1/2.
   CHECK(cut->shares[0] == 0);
   CHECK(cut->shares[3] == 0);
   CHECK(cut->seconds_per_bit == doctest::Approx(2e-7).epsilon(1e-9));
 
-  // Between 0 and 1 only 2 Mbit/s each way: w_0 + w_1 <= 2e6 T, the other two take what 0 and 1
-  // give up: (1 + 2 w) / 1e7 = T.
+  // The pair of 0 and 1 has only 2 Mbit/s each way, so w_0 + w_1 <= 2e6 T. The other two take the
+  // rest: (1 + 2 w) / 1e7 = T.
   const auto slow = plan_averaging(all, limits{{0, 1, 2e6}, {1, 0, 2e6}});
   REQUIRE(slow.ok());
   // w_0 + w_1 = 2e6 T, w_2 = w_3 = (1e7 T - 1) / 2, sum 1: T = 2 / 1.2e7.
@@ -328,14 +328,14 @@ TEST_CASE("pair limits shift load to those who are well connected, and no way me
   CHECK(slow->shares[0] == doctest::Approx(slow->shares[1]).epsilon(1e-9));
 }
 
-TEST_CASE("what cannot be planned says why") {
+TEST_CASE("an impossible plan is refused with the reason") {
   const auto error = [](const peers& all, const limits& pairs = {}) {
     return plan_averaging(all, pairs).error();
   };
-  CHECK(error({}) == "no averaging plan: nobody has values to send");
-  CHECK(error({auxiliary(1), auxiliary(1)}) == "no averaging plan: nobody has values to send");
-  CHECK(error({{1, 1, true, false, true}}) == "no averaging plan: nobody wants the result");
-  CHECK(error({client(1), client(1)}) == "no averaging plan: nobody can reduce");
+  CHECK(error({}) == "no averaging plan: no peer has values to send");
+  CHECK(error({auxiliary(1), auxiliary(1)}) == "no averaging plan: no peer has values to send");
+  CHECK(error({{1, 1, true, false, true}}) == "no averaging plan: no peer wants the result");
+  CHECK(error({client(1), client(1)}) == "no averaging plan: no peer can reduce");
   CHECK(error({full(1), full(-1)}) ==
         "no averaging plan: peer 1 has a rate that is neither 0 nor from 0.001 to 1e15 bit/s");
   CHECK(error({full(std::nan("")), full(1)}) ==
@@ -346,17 +346,17 @@ TEST_CASE("what cannot be planned says why") {
   CHECK(error({full(1), {1, 0}}) ==
         "no averaging plan: peer 1 wants the result and has no downlink");
   CHECK(error({client(1), client(1), auxiliary(0)}) ==
-        "no averaging plan: nobody who can reduce has a line for it");
+        "no averaging plan: no peer that can reduce has a line for it");
   CHECK(error({full(1), full(1)}, {{0, 2, 1}}) ==
         "no averaging plan: the limit from peer 0 to peer 2 is of unknown peers, or neither 0 nor "
         "from 0.001 to 1e15 bit/s");
   CHECK(error({full(1), full(1)}, {{1, 1, 1}}).find("from peer 1 to peer 1") != std::string::npos);
   CHECK(error({full(1), full(1)}, {{0, 1, -1}}).find("from peer 0 to peer 1") != std::string::npos);
   CHECK(error({full(1), full(1), client(1)}, {{2, 0, 0}, {2, 1, 0}}) ==
-        "no averaging plan: nobody who can reduce has a way to all senders and receivers");
+        "no averaging plan: no peer that can reduce has a way to all senders and receivers");
 }
 
-TEST_CASE("rates that a peer made up are an answer or an error") {
+TEST_CASE("rates that a peer made up give an answer or an error") {
   rng random = stream(5, "averaging plans");
   int planned = 0;
   for (int swarm = 0; swarm < 500; ++swarm) {
@@ -379,9 +379,9 @@ TEST_CASE("rates that a peer made up are an answer or an error") {
   CHECK_FALSE(plan_averaging(peers{full(1e9), full(5e-324)}).ok());
 }
 
-TEST_CASE("the partitions of hivemind's load balancing come out, or better ones") {
-  // Rates, 0 for who reduces nothing, none for unknown; the reference, whether it must be met
-  // exactly, the smallest part.
+TEST_CASE("the partitions of hivemind's load balancing are reproduced or improved") {
+  // The rates, with 0 for a peer that reduces nothing and none for an unknown rate. The reference,
+  // whether it must be met exactly, and the smallest part.
   struct reference {
     std::uint64_t length;
     std::vector<std::optional<double>> rates;
@@ -408,7 +408,7 @@ TEST_CASE("the partitions of hivemind's load balancing come out, or better ones"
   for (std::size_t k = 0; k < references.size(); ++k) {
     CAPTURE(k);
     const auto& [length, rates, parts, exactly, smallest] = references[k];
-    // Only lines of reducers count there: the others' are fast.
+    // Only lines of reducers count there, so the other lines are fast.
     peers all;
     for (const auto& rate : rates) all.push_back(rate == 0. ? client(1e3) : full(rate.value_or(1)));
     const auto plan = plan_averaging(all);
@@ -451,7 +451,7 @@ TEST_CASE(
   CHECK(plan->shares[15] == 0);
   CHECK(seconds_per_bit(peers(16, full(200e6)), {}, equal_among(all, true)) * 285.6e6 ==
         doctest::Approx(2.6775).epsilon(1e-9));
-  // In the measured set-up four machines that did not train helped; the slowest trainers stay the
+  // In the measured set-up four machines helped that did not train. The slowest trainers stay the
   // bound.
   for (int i = 0; i < 4; ++i) all.push_back(auxiliary(500e6));
   CHECK(plan_averaging(all)->seconds_per_bit * 285.6e6 == doctest::Approx(5.712).epsilon(1e-6));

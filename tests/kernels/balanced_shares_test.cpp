@@ -12,7 +12,7 @@ using namespace shoal::kernels;
 
 namespace {
 
-/// How long the slowest member takes, in vectors over rate.
+/// The time of the slowest member, in vectors over rate.
 double slowest(const std::vector<double>& rates, const std::vector<double>& shares) {
   double out = 0;
   for (std::size_t i = 0; i < rates.size(); ++i)

@@ -33,14 +33,14 @@ double loss_of(const convex_problem& problem, std::span<const float> x,
   return problem.accumulate(x, sample, ignored);
 }
 
-/// Central differences on a power of two, which floats add exactly enough.
+/// Central differences with a power of two as the step, which floats add exactly enough.
 void check_gradient(const convex_problem& problem) {
   const auto n = problem.parameters();
   const auto x = random_vector(n, 5);
   constexpr float h = 1.0f / 512;
   for (std::uint64_t index : {0, 7}) {
     const auto sample = sample_of(problem, index);
-    std::vector<double> gradient(n, 1.0); // it is added to
+    std::vector<double> gradient(n, 1.0); // accumulate() adds to this
     problem.accumulate(x, sample, gradient);
     for (std::size_t i = 0; i < n; ++i) {
       auto up = x, down = x;
@@ -83,7 +83,7 @@ TEST_CASE("convex: the gradient of the logistic regression is that of its loss")
   check_gradient(convex_logistic(2, 1, 0, 4));
 }
 
-TEST_CASE("convex: a sample is the same whoever draws it, and another for another index or seed") {
+TEST_CASE("convex: a sample is the same for every caller, and differs for another index or seed") {
   for (const bool quadratic : {true, false}) {
     const auto make = [&](std::uint64_t seed) -> std::unique_ptr<convex_problem> {
       if (quadratic) return std::make_unique<convex_quadratic>(9, 10, seed);
@@ -120,11 +120,11 @@ TEST_CASE("convex: centres of the quadratic are standard normal around the optim
   const std::vector<float> best(problem.optimum().begin(), problem.optimum().end());
   CHECK(problem.held_out_loss(best) < 1e-13);
   auto off = best;
-  off[0] += 2; // along the flattest direction, of curvature 1/10
+  off[0] += 2; // a shift along the flattest direction, of curvature 1/10
   CHECK(problem.held_out_loss(off) == doctest::Approx(0.5 * 0.1 * 4).epsilon(1e-5));
 }
 
-TEST_CASE("convex: SGD alone on the quadratic ends where its recursion says, sample by sample") {
+TEST_CASE("convex: SGD alone on the quadratic follows its recursion, sample by sample") {
   const convex_quadratic problem(4, 8, 2);
   constexpr double rate = 0.3;
   constexpr int batch = 5, steps = 12;
@@ -147,7 +147,7 @@ TEST_CASE("convex: SGD alone on the quadratic ends where its recursion says, sam
 
 TEST_CASE("convex: SGD on the quadratic contracts the expected error by one minus rate times "
           "curvature a step") {
-  // The mean of many runs with different noise, that is, of one run with as much larger a batch.
+  // The mean of many runs with different noise equals one run with a batch that is as much larger.
   const convex_quadratic problem(3, 4, 1);
   std::vector<float> start(3);
   problem.initial(start);
@@ -183,7 +183,7 @@ TEST_CASE("convex: labels of the logistic regression follow the hidden weights")
   }
   CHECK(std::sqrt(margins) == doctest::Approx(3).epsilon(0.05));
   CHECK(std::abs(right) < 4 * std::sqrt(variance));
-  CHECK(expected / n > 0.7); // there is something to learn
+  CHECK(expected / n > 0.7); // the labels can be learnt
   CHECK(square[0] == doctest::Approx(0.01).epsilon(0.1));
   CHECK(square[7] == doctest::Approx(1).epsilon(0.1));
 }
@@ -204,7 +204,7 @@ TEST_CASE("convex: the held-out loss of the logistic regression is least near th
       off[i] += by;
       CHECK(problem.held_out_loss(off) > best);
     }
-  // With enough samples training finds them.
+  // With enough samples training finds the weights.
   const auto alone = train_alone(
       problem,
       {.kind = optimizer_kind::adamw, .learning_rate = 0.1, .beta2 = 0.95, .decay_steps = 300}, 256,

@@ -95,7 +95,7 @@ TEST_CASE("with each place reduced once the whole program is the reduced one, an
   CHECK(better > 0);
 }
 
-TEST_CASE("the search over who computes finds the best of all k") {
+TEST_CASE("the search over the computing peers finds the best of all k") {
   rng random = stream(62, "dedloc plan");
   int some = 0;
   for (int swarm = 0; swarm < 60; ++swarm) {
@@ -131,23 +131,23 @@ TEST_CASE("a peer whose uplink costs more than its gradients are worth only rece
   CHECK(plan->steps_per_second > 0.4);
   CHECK(plan_dedloc_for(all, {}, 10, 1e8, std::vector<bool>(11, true))->steps_per_second <=
         0.01 * (1 + 1e-9));
-  // With a target batch that takes long to compute everybody helps.
+  // If computing the target batch takes long, every peer helps.
   CHECK(plan_dedloc(all, {}, 1e6, 1e8)->computes[10]);
 }
 
-TEST_CASE("what DeDLOC cannot plan says why") {
+TEST_CASE("an impossible DeDLOC plan is refused with the reason") {
   const auto error = [](const peers& all, double batch = 1, double bits = 1,
                         const std::vector<pair_limit>& limits = {}) {
     return plan_dedloc(all, limits, batch, bits).error();
   };
   const dedloc_peer fine{1, 10, 10, true, true}, closed{1, 10, 10, true, false};
-  CHECK(error({{0, 10, 10}}) == "no DeDLOC plan: nobody computes");
+  CHECK(error({{0, 10, 10}}) == "no DeDLOC plan: no peer computes");
   CHECK(error({fine, fine}, 0) == "no DeDLOC plan: the target batch has to be positive");
   CHECK(error({fine, fine}, 1, -1) == "no DeDLOC plan: the vector has to have bits");
   CHECK(error({fine, {-1, 10, 10}}) ==
         "no DeDLOC plan: the speed of peer 1 is negative or not finite");
-  CHECK(error({closed, closed}) == "no averaging plan: nobody can reduce");
+  CHECK(error({closed, closed}) == "no averaging plan: no peer can reduce");
   CHECK(error({fine, fine}, 1, 1, {{0, 7, 1}}).find("peer 0 to peer 7") != std::string::npos);
   CHECK(error({closed, fine}, 1, 1, {{1, 0, 0}}) ==
-        "no DeDLOC plan: nobody who can reduce has a way to all senders and receivers");
+        "no DeDLOC plan: no peer that can reduce has a way to all senders and receivers");
 }

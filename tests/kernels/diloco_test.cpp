@@ -1,11 +1,12 @@
-// DiLoCo made of kernels (optimizer, outer_optimizer, fragments) in a plain loop reproduces the
+// DiLoCo as a plain loop over kernels (optimizer, outer_optimizer, fragments) reproduces the
 // parameter histories of torchft's regression test.
 //
 // Figures: pytorch/torchft (BSD 3-Clause), torchft/diloco_regression_test.py and
 // test_fixtures/torchft.diloco_regression_test.DiLoCoMockedUpdateTest.*.json at commit
-// 73dafea422116b2a713542719c8454efe5444c6c. Two replicas of two layers of one weight, 1 at first;
-// each gradient is 2; inner rate 1; outer rate 2 without momentum; a fragment is a layer and has a
-// round each 6 local steps.
+// 73dafea422116b2a713542719c8454efe5444c6c. There are two replicas of two layers of one weight,
+// which
+// is 1 at first. Each gradient is 2, the inner rate 1, and the outer rate 2 without momentum. A
+// fragment is a layer and has a round each 6 local steps.
 #include "kernels/fragments.hpp"
 #include "kernels/optimizer.hpp"
 #include "kernels/outer_optimizer.hpp"
@@ -26,14 +27,14 @@ const std::vector<tensor_slot> layers{{"layer0.weight", 0, {1, 1}}, {"layer1.wei
 constexpr optimizer_config inner{.kind = optimizer_kind::sgd, .learning_rate = 1};
 constexpr outer_optimizer_config outer{.learning_rate = 2, .momentum = 0};
 
-/// By layer.
+/// One value for each layer.
 using history = std::array<std::vector<float>, 2>;
 
 struct replica {
   std::vector<float> local{1, 1}, outer{1, 1}, state;
   std::int64_t steps = 0;
-  std::vector<float> sent; // the pseudo-gradient under way
-  history locals;          // before each local step
+  std::vector<float> sent; // the pseudo-gradient on its way
+  history locals;          // local parameters before each local step
 
   void note() {
     for (std::size_t i = 0; i < 2; ++i) locals[i].push_back(local[i]);
@@ -95,8 +96,8 @@ private:
 struct regression_case {
   std::int64_t delay;
   double alpha;
-  history locals; // before local steps 1 to 16
-  history outers; // before local steps 1, 4, 7, 10 and 13
+  history locals; // local parameters before local steps 1 to 16
+  history outers; // outer parameters before local steps 1, 4, 7, 10 and 13
 };
 
 const std::vector<float> untouched{1,   -1,  -3,  -5,  -7,  -9,  -11, -13,
@@ -139,7 +140,7 @@ fragment_schedule schedule_of(std::int64_t delay, double alpha) {
 
 } // namespace
 
-TEST_CASE("torchft's six histories of Streaming DiLoCo come out of the kernels") {
+TEST_CASE("the kernels reproduce torchft's six histories of Streaming DiLoCo") {
   for (const auto& expected : cases) {
     CAPTURE(expected.delay);
     CAPTURE(expected.alpha);
@@ -161,9 +162,9 @@ TEST_CASE("torchft's six histories of Streaming DiLoCo come out of the kernels")
   }
 }
 
-TEST_CASE("torchft's history of a replica that dies and comes back comes out of the kernels") {
-  // The second replica dies after local step 6. A new one makes three local steps of its own; then
-  // it takes over all that the first one has, its local parameters included, and takes part in the
+TEST_CASE("the kernels reproduce torchft's history of a replica that dies and comes back") {
+  // The second replica dies after local step 6. A new one makes three local steps of its own. Then
+  // it takes over everything from the first one, local parameters included. It takes part in the
   // round that is just due.
   const history survivor{{{1,   -1,  -3,  -11, -13, -15, -17, -19, -21, -35, -37,
                            -39, -41, -43, -45, -59, -61, -63, -65, -67, -69, -83},

@@ -25,7 +25,7 @@ std::string refused(const std::string& formula) {
 
 } // namespace
 
-TEST_CASE("formulas are computed as they are read") {
+TEST_CASE("formulas are computed as written") {
   CHECK(number("1 + 2*x - 4") == 3);
   CHECK(number(" 2*(1 + x) * 0.5 ") == 4);
   CHECK(number("12/2/x - 10 - 1") == -9);
@@ -34,7 +34,7 @@ TEST_CASE("formulas are computed as they are read") {
   CHECK(number("if(x, 1, 2) + if(none, 10, 20) + if(none - 1, 100, 200)") == 221);
 }
 
-TEST_CASE("what is no formula is refused with its place") {
+TEST_CASE("a text that is no formula is refused with its place") {
   CHECK(refused("1 + y") == "formula '1 + y', at character 6: 'y' has no value");
   CHECK(refused("1 +") == "formula '1 +', at character 4: a value is missing");
   CHECK(refused("(1 + 2") == "formula '(1 + 2', at character 7: ')' is missing");

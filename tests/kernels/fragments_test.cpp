@@ -16,7 +16,7 @@ using namespace shoal::kernels;
 
 namespace {
 
-/// The header's conditions, one fragment after the other.
+/// The header's conditions, for one fragment after the other.
 fragment_actions actions_reference(const fragment_schedule& s, std::int64_t t) {
   fragment_actions out;
   for (std::int64_t p = 0; p < s.fragments; ++p) {
@@ -70,7 +70,7 @@ TEST_CASE("a transformer's fragments hold each element once, each pattern in its
     }
 }
 
-TEST_CASE("fragments that cannot be are refused") {
+TEST_CASE("impossible fragments are refused") {
   const auto layout = small_layout();
   CHECK(make_fragments(layout, 5, fragment_pattern::strided).ok());
   CHECK(make_fragments(layout, 6, fragment_pattern::strided).error() ==
@@ -80,7 +80,7 @@ TEST_CASE("fragments that cannot be are refused") {
   CHECK_FALSE(make_fragments(3, 0).ok());
 }
 
-TEST_CASE("gather and scatter are inverse and leave the rest alone") {
+TEST_CASE("gather and scatter are inverse and leave the other elements alone") {
   const fragment part{{1, 3}, {5, 6}};
   std::vector<float> vector(7);
   std::iota(vector.begin(), vector.end(), 0.0F);
@@ -142,17 +142,17 @@ TEST_CASE("in each period every fragment is sent once, and applied tau steps lat
       sent[*actions.send] = t;
     }
   }
-  // The last three are sent so late in a period that the tenth one is still under way.
+  // The last three fragments are sent so late in a period that the tenth one is still on its way.
   for (std::size_t p = 0; p < 7; ++p) CHECK(applied.count(p) == (p < 4 ? 10 : 9));
 }
 
-TEST_CASE("rounds that are counted go through the fragments in turn") {
+TEST_CASE("counted rounds go through the fragments in turn") {
   const fragment_schedule s{.period = 6, .fragments = 3};
   for (std::int64_t round = 0; round < 9; ++round)
     CHECK(fragment_of_round(s, round) == static_cast<std::size_t>(round % 3));
 }
 
-TEST_CASE("schedules that cannot be are refused") {
+TEST_CASE("impossible schedules are refused") {
   CHECK(validate(fragment_schedule{}).ok());
   CHECK_FALSE(validate(fragment_schedule{.period = 0}).ok());
   CHECK_FALSE(validate(fragment_schedule{.period = 4, .fragments = 5}).ok());

@@ -12,7 +12,8 @@ using namespace shoal::kernels;
 
 namespace {
 
-/// The least of cost . x over lower <= x <= 1 with sum x = 1: fill the cheapest first.
+/// The least of cost . x over lower <= x <= 1 with sum x = 1: the cheapest variables are filled
+/// first.
 double cheapest(const std::vector<double>& costs, double most) {
   auto sorted = costs;
   std::sort(sorted.begin(), sorted.end());
@@ -66,7 +67,7 @@ TEST_CASE("a program without a solution, and one without a smallest value, say s
   CHECK(minimise(endless).error() == "the linear program has no smallest value");
 }
 
-TEST_CASE("what GLPK cannot take is an error, not the end of the process") {
+TEST_CASE("a program that GLPK rejects is an error and does not end the process") {
   linear_program twice;
   twice.variables = {{1}};
   twice.rows = {{{{0, 1}, {0, 1}}, 1, 1}}; // GLPK ends the process unless stopped

@@ -18,7 +18,7 @@ namespace {
 /// Four workers of 20 steps each: 11.6, 15.0, 30.2 and 66.6 s.
 const std::vector<local_worker> four{{0.58, 20}, {0.75, 20}, {1.51, 20}, {3.33, 20}};
 
-/// When each `every` steps are delivered.
+/// The times at which each `every` steps are delivered.
 std::vector<double> times_at(const std::vector<delivery>& deliveries, std::int64_t every) {
   std::vector<double> out;
   for (const auto& one : deliveries)
@@ -34,7 +34,7 @@ void check_times(const std::vector<double>& times, const std::vector<double>& pr
   }
 }
 
-/// The time until which `count` deliveries of 20 steps are made, where nobody waits: the smallest T
+/// The time until which `count` deliveries of 20 steps are made, if no worker waits: the smallest T
 /// with sum_i floor(T / (H_i s_i)) >= count.
 double closed_form(const std::vector<local_worker>& workers, std::int64_t count) {
   std::vector<double> all;
@@ -50,16 +50,17 @@ double closed_form(const std::vector<local_worker>& workers, std::int64_t count)
 TEST_CASE("a synchronous round of asyncdiloco's four workers takes 66.6 s") {
   CHECK(synchronous_round_seconds(four) == doctest::Approx(66.6));
   const std::vector<double> printed{66.6, 133.2, 199.8, 266.4, 333.0};
-  // Its check that a long grace period is the synchronous method, and the same by a quorum of all.
+  // asyncdiloco checks that a long grace period is the synchronous method. A quorum of all workers
+  // gives the same.
   check_times(times_at(schedule_deliveries(four, {.grace_seconds = 1000}, 400), 80), printed);
   check_times(times_at(schedule_deliveries(four, {.quorum = 4}, 400), 80), printed);
 }
 
-TEST_CASE("asyncdiloco's ten asynchronous times come out with its grace period of 0.5 s") {
+TEST_CASE("asyncdiloco's ten asynchronous times are reproduced with its grace period of 0.5 s") {
   const auto deliveries = schedule_deliveries(four, {.grace_seconds = 0.5}, 8000);
   check_times(times_at(deliveries, 800), {209.00, 406.40, 603.80, 801.40, 999.00, 1207.80, 1404.20,
                                           1600.60, 1800.20, 1998.60});
-  // The first window of two: the second worker's second delivery and the third one's first.
+  // The first window of two has the second worker's second delivery and the third one's first.
   const auto second = std::find_if(deliveries.begin(), deliveries.end(),
                                    [](const delivery& one) { return one.worker == 2; });
   CHECK(second->at == doctest::Approx(30.2));
@@ -75,7 +76,7 @@ TEST_CASE("without a grace period the times are those of a sum of floors") {
   CHECK(times_at(deliveries, 800).front() == doctest::Approx(208.8));
 }
 
-TEST_CASE("a window that waits for its end hands out there, or when all have delivered") {
+TEST_CASE("a window that waits for its end hands out there, or when all workers have delivered") {
   const delivery_rules rules{.grace_seconds = 4, .when = hand_out::window_end};
   const std::vector<local_worker> workers{{1, 10}, {1.2, 10}, {3, 10}};
   const auto deliveries = schedule_deliveries(workers, rules, 70);
@@ -84,8 +85,8 @@ TEST_CASE("a window that waits for its end hands out there, or when all have del
     double at;
     std::int64_t window, staleness;
   };
-  // 10 and 12 s share a window until 14 s; the third worker's first delivery is two outer steps
-  // old; it shares the window from 24 to 28 s with nobody, and opens one at 30 s.
+  // 10 and 12 s share a window until 14 s. The third worker's first delivery is two outer steps
+  // old. It is alone in the window from 24 to 28 s, and opens one at 30 s.
   const std::vector<expected> hand_computed{{0, 10, 0, 0}, {1, 12, 0, 1}, {0, 24, 1, 0},
                                             {1, 26, 1, 1}, {2, 30, 2, 4}, {0, 38, 3, 1},
                                             {1, 40, 3, 2}};
@@ -110,10 +111,10 @@ TEST_CASE("a round's own time is added once a round") {
   check_times(times_at(alone, 20), {11.6, 15.0, 28.2, 30.2, 35.0});
 }
 
-TEST_CASE("a quorum holds its window open until it has come together") {
+TEST_CASE("a quorum holds its window open until it is complete") {
   const auto deliveries = schedule_deliveries(four, {.quorum = 2, .grace_seconds = 0.5}, 80);
-  // 11.6 and 15.0 s are one round; both begin again at 15.0 s and deliver at 26.6 and 30.0 s, and
-  // the third worker's 30.2 s is within the grace period.
+  // 11.6 and 15.0 s are one round. Both workers begin again at 15.0 s and deliver at 26.6 and 30.0
+  // s. The third worker's 30.2 s is within the grace period.
   REQUIRE(deliveries.size() == 4);
   CHECK(deliveries[1].at == doctest::Approx(15.0));
   CHECK(deliveries[1].window == 0);

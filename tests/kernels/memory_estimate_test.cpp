@@ -1,5 +1,6 @@
-// kernels/memory_estimate: the seeds' table, figure by figure, and our own estimate's parts against
-// what they are of.
+// kernels/memory_estimate: the seeds' table, figure by figure, and the parts of Shoal's own
+// estimate
+// against the sizes of real models and states.
 #include "kernels/layout.hpp"
 #include "kernels/memory_estimate.hpp"
 #include "kernels/optimizer.hpp"
@@ -20,9 +21,9 @@ struct published {
   const char *parameters, *adam, *checkpointing, *eight_bits, *both, *offload, *sharing;
 };
 
-/// What the seeds' program prints: millions of parameters, GiB of GPU memory; with offload GPU/RAM
-/// and milliseconds. Mixed precision, batch 1; the last two with 8 bits and checkpointing, the last
-/// one with one group of layers as well.
+/// The output of the seeds' program: millions of parameters, and GiB of GPU memory; with offload
+/// GPU/RAM and milliseconds. Mixed precision, batch 1. The last two rows have 8 bits and
+/// checkpointing, the last one also one group of layers.
 constexpr published table[] = {
     {"bert-base", "108.4", "2.39", "1.68", "1.78", "1.08", "0.67/0.40, 34", "0.24/0.11"},
     {"bert-large", "333.3", "6.87", "5.05", "5.00", "3.19", "1.95/1.24, 103", "0.33/0.16"},
@@ -131,7 +132,7 @@ TEST_CASE("the seeds' calculator divides by GPUs what a stage of ZeRO divides") 
   CHECK(figure(offloaded, "transfer") == doctest::Approx(figure(offloaded, "ram") / gib / 6));
 }
 
-TEST_CASE("choices that mean nothing are refused with what they may be") {
+TEST_CASE("meaningless choices are refused with the valid ones") {
   const auto good = of("gpt2-s");
   CHECK(validate(good).ok());
   const auto refused = [&](auto change) {
@@ -149,7 +150,7 @@ TEST_CASE("choices that mean nothing are refused with what they may be") {
 }
 
 TEST_CASE(
-    "our own estimate counts the parameters and the state that our models and optimizers have") {
+    "Shoal's own estimate counts the parameters and the state of real models and optimizers") {
   for (const auto& config :
        {transformer_config{.layers = 2, .heads = 4, .dim = 64, .context = 64},
         transformer_config{.layers = 5, .heads = 3, .dim = 96, .context = 17}}) {
@@ -174,7 +175,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("each choice that is to save memory saves what it says") {
+TEST_CASE("each choice that should save memory saves the stated amount") {
   auto choices = of("gpt2-m");
   const auto estimate = [&] { return estimate_memory(shoal_memory(), choices); };
   const auto before = estimate();
@@ -197,7 +198,7 @@ TEST_CASE("each choice that is to save memory saves what it says") {
   choices.swarm = true;
   CHECK(figure(estimate(), "gpu") == figure(before, "gpu"));
   CHECK(figure(before, "ram") == 0);
-  // 8 states of 12 bytes and the next one, 8 gradients, the two means and the sum of all jobs, less
-  // the state that is counted already.
+  // There are 8 states of 12 bytes and the next one, 8 gradients, the two means and the sum of all
+  // jobs. One state is counted already.
   CHECK(figure(estimate(), "ram") == (8 * 12 + 8 * 4 + 2 * 4 + 8) * figure(before, "parameters"));
 }

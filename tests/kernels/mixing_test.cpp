@@ -53,7 +53,7 @@ TEST_CASE("places: all different while there are cells, then evenly twice") {
   for (const auto& [cell, n] : count) CHECK((n == 2 || n == 3));
 }
 
-TEST_CASE("random groups: everybody in one, sizes that differ by who is left over") {
+TEST_CASE("random groups: every peer is in one, and the remainder makes the sizes differ") {
   auto draws = stream(1, "test");
   auto groups = random_groups(900, 32, draws);
   std::map<std::uint32_t, int> size;
@@ -95,15 +95,15 @@ TEST_CASE("theorem 3.2: the measured factor is (r - 1) / (N - 1), not the printe
   CHECK(random_groups_factor_as_printed(9, 3) == doctest::Approx(0.2593).epsilon(0.001));
 }
 
-TEST_CASE("all-reduce that needs everybody: the expected rounds, cut at the limit") {
+TEST_CASE("all-reduce of all peers: the expected rounds, cut at the limit") {
   CHECK(all_reduce_rounds(512, 0, 50) == 1);
   CHECK(all_reduce_rounds(512, 0.005, 50) == doctest::Approx(12.78).epsilon(0.001));
   CHECK(all_reduce_rounds(900, 0.005, 50) == doctest::Approx(38.63).epsilon(0.001));
   CHECK(all_reduce_rounds(1024, 0.01, 50) == doctest::Approx(49.96).epsilon(0.001));
 }
 
-TEST_CASE("all-reduce that needs everybody: the deviation of the rounds is that of a geometric "
-          "law, cut at the limit") {
+TEST_CASE("all-reduce of all peers: the deviation of the rounds is that of a geometric law, cut at "
+          "the limit") {
   CHECK(all_reduce_deviation(512, 0, 50) == 0);
   const double success = std::pow(0.999, 512.0); // hardly ever more than 50 rounds
   CHECK(all_reduce_deviation(512, 0.001, 50) == doctest::Approx(std::sqrt(1 - success) / success));
@@ -119,7 +119,7 @@ TEST_CASE("all-reduce that needs everybody: the deviation of the rounds is that 
   CHECK(all_reduce_deviation(900, 0.005, 50) == doctest::Approx(std::sqrt(square - mean * mean)));
 }
 
-TEST_CASE("the smallest square grid holds everybody") {
+TEST_CASE("the smallest square grid holds all peers") {
   CHECK(square_grid(1) == grid{2, 2});
   CHECK(square_grid(4) == grid{2, 2});
   CHECK(square_grid(5) == grid{3, 2});
@@ -128,7 +128,7 @@ TEST_CASE("the smallest square grid holds everybody") {
   CHECK(square_grid(4'194'304) == grid{2048, 2});
 }
 
-TEST_CASE("exponential graph: as many edges in as out, none to oneself") {
+TEST_CASE("exponential graph: each peer has as many edges in as out, and none to itself") {
   for (std::uint32_t n : {2u, 3u, 5u, 16u, 17u, 100u})
     for (std::uint64_t t = 1; t < 9; ++t) {
       std::vector<int> in(n);

@@ -143,8 +143,7 @@ optimizer_config coded_config(optimizer_kind kind) {
           .clip_norm = 50};
 }
 
-/// Gradients over six decades, which differ from block to block, and in which some elements are
-/// always 0.
+/// Gradients over six decades, which differ from block to block. Some elements are always 0.
 std::vector<float> uneven_gradient(rng& random, std::size_t n) {
   std::vector<float> out(n);
   for (std::size_t i = 0; i < n; ++i)
@@ -172,7 +171,7 @@ TEST_CASE("in 8 bits the state is about a quarter, and a multiple of four bytes"
   CHECK(state_bytes({.kind = optimizer_kind::adamw}, 5) == 40);
 }
 
-TEST_CASE("a step in 8 bits is to the bit: decode, step in float, encode") {
+TEST_CASE("a step in 8 bits is, to the bit, decoding, a step in float, and encoding") {
   const std::size_t n = 3 * 4096 + 5;
   // Tensors that begin and end inside blocks.
   const std::vector<tensor_slot> tensors{
@@ -268,8 +267,8 @@ TEST_CASE("in 8 bits quadratic and logistic problems gain what they gain with fl
     }
 }
 
-TEST_CASE("second moments that a codec has spoilt are raised to what their first moments allow, "
-          "honest ones are left alone") {
+TEST_CASE("second moments that a codec made too small are raised to the bound of their first "
+          "moments, and honest ones stay") {
   optimizer_config config{.learning_rate = 0.003};
   for (const double beta2 : {0.95, 0.999}) {
     config.beta2 = beta2;
@@ -277,7 +276,7 @@ TEST_CASE("second moments that a codec has spoilt are raised to what their first
     std::vector<float> parameters(n), state(state_size(config, n)), gradient(n);
     auto random = stream(5, "moments");
     for (std::int64_t t = 1; t <= 300; ++t) {
-      // Those that come nearest to the bound grow or fall by beta2 / beta1 a step; and some of any
+      // The moments nearest to the bound grow or fall by beta2 / beta1 a step. Others are of any
       // kind.
       for (std::size_t i = 0; i < n; ++i)
         gradient[i] = static_cast<float>(
@@ -300,7 +299,7 @@ TEST_CASE("second moments that a codec has spoilt are raised to what their first
       CHECK(std::abs(parameters[i] - before[i]) < 0.003 * 7);
     }
   }
-  SUBCASE("of betas without a bound they are only not negative") {
+  SUBCASE("betas without a bound only make moments not negative") {
     config.beta2 = 0.5;
     std::vector<float> state{1.0f, -1.0f, -2.0f, 3.0f};
     CHECK(mend_moments(config, 2, state));

@@ -60,7 +60,7 @@ private:
 
 } // namespace
 
-TEST_CASE("the outer optimizer steps as torch.optim.SGD by hand") {
+TEST_CASE("the outer optimizer makes the steps of torch.optim.SGD, computed by hand") {
   const std::vector<float> g{1};
   const auto two_steps = [&](outer_optimizer_config config) {
     std::vector<float> x{0}, state(outer_state_size(config, 1));
@@ -134,7 +134,7 @@ TEST_CASE("delayed Nesterov moves as far as Nesterov with the mean after each N 
       std::vector<float> mean(n);
       for (std::size_t i = 0; i < n; ++i) mean[i] = static_cast<float>(sum[i] / workers);
       outer_step(one, round + 1, mean, y, velocity);
-      // The momentum between is the old one, so that paths part where it is active.
+      // The momentum between is the old one, so the paths separate where it is active.
       if (activation == 0)
         for (std::size_t i = 0; i < n; ++i) REQUIRE(x[i] == doctest::Approx(y[i]).epsilon(1e-4));
     }
@@ -143,8 +143,9 @@ TEST_CASE("delayed Nesterov moves as far as Nesterov with the mean after each N 
   }
 }
 
-TEST_CASE("the mean of own outer steps is the outer step with the means, momentum included") {
-  // So peers that do not hold the same outer parameters may step alone and average afterwards.
+TEST_CASE(
+    "the mean of the peers' outer steps is the outer step with the means, momentum included") {
+  // So peers with different outer parameters may step alone and average afterwards.
   rng random = stream(4, "outer optimizer");
   constexpr std::size_t n = 65, peers = 4;
   for (const bool nesterov : {true, false}) {

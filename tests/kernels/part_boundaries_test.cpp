@@ -13,7 +13,7 @@ using namespace shoal::kernels;
 using offsets = std::vector<std::uint64_t>;
 using shares = std::vector<double>;
 
-TEST_CASE("equal shares differ by at most one element, the first ones larger") {
+TEST_CASE("equal shares differ by at most one element, and the first parts are larger") {
   CHECK(part_boundaries(8, equal_shares(4)) == offsets{0, 2, 4, 6, 8});
   CHECK(part_boundaries(7, equal_shares(3)) == offsets{0, 3, 5, 7});
   CHECK(part_boundaries(1, equal_shares(3)) == offsets{0, 1, 1, 1});
@@ -21,10 +21,10 @@ TEST_CASE("equal shares differ by at most one element, the first ones larger") {
   CHECK(part_boundaries(0, equal_shares(3)) == offsets{0, 0, 0, 0});
 }
 
-TEST_CASE("the elements left go to the largest remainders") {
-  // Quotas 4.7, 2.4, 2.9: the two left go to the third and the first.
+TEST_CASE("the remaining elements go to the largest remainders") {
+  // The quotas are 4.7, 2.4, 2.9, so the two remaining elements go to the third and the first part.
   CHECK(part_boundaries(10, shares{47, 24, 29}) == offsets{0, 5, 7, 10});
-  // Quotas 0.5, 0.5, 9: a tie, the lower index first.
+  // The quotas are 0.5, 0.5, 9: a tie, which the lower index wins.
   CHECK(part_boundaries(10, shares{1, 1, 18}) == offsets{0, 1, 1, 10});
   CHECK(part_boundaries(100, shares{0.1, 0.2, 0.7}) == offsets{0, 10, 30, 100});
 }
@@ -51,7 +51,7 @@ TEST_CASE("lengths and shares at the limits of their types are cut exactly") {
   CHECK(part_boundaries(4, shares{5e-324, 1.7e308}) == offsets{0, 0, 4});
 }
 
-TEST_CASE("shares that cannot be used are known as such") {
+TEST_CASE("shares that cannot be used are recognized") {
   CHECK(valid_shares(shares{0, 1}));
   CHECK_FALSE(valid_shares(shares{}));
   CHECK_FALSE(valid_shares(shares{0, 0}));
@@ -81,12 +81,12 @@ TEST_CASE("random parts cover the vector and stay within a block of their quota"
       const double size = static_cast<double>(cuts[i + 1] - cuts[i]);
       const double blocks = std::ceil(static_cast<double>(length) / static_cast<double>(align));
       const double quota = given[i] / sum * blocks * static_cast<double>(align);
-      // The last part with anything in it ends where the vector does, up to a block early.
+      // The last part with an element ends where the vector does, up to a block early.
       const double slack = static_cast<double>(align) * (cuts[i + 1] == length ? 2 : 1);
       REQUIRE(std::fabs(size - quota) <= slack + 1e-9 * quota);
       if (given[i] == 0) REQUIRE(cuts[i] == cuts[i + 1]);
     }
-    // Only ratios matter: powers of two scale exactly.
+    // The result depends only on ratios, and powers of two scale exactly.
     shares scaled = given;
     for (double& share : scaled) share *= 1024;
     REQUIRE(part_boundaries(length, scaled, align) == cuts);

@@ -129,7 +129,7 @@ TEST_CASE(
         for (std::size_t i = 0; i < 5; ++i)
           given.add(1 + static_cast<double>(i), std::vector<float>(size, 1));
         given.values[bad][at] = at % 2 == 0 ? std::nanf("") : -inf;
-        given.values[4][at] = inf; // what could cancel does not
+        given.values[4][at] = inf; // values that could cancel do not
         std::vector<float> out(size);
         REQUIRE(weighted_mean(given.view(), out) == bad);
       }

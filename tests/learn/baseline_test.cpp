@@ -1,4 +1,5 @@
-// kernels/learn/baseline: it learns, and its bits depend on lanes and batches but not on threads.
+// kernels/learn/baseline: the baseline learns, and its bits depend on lanes and batches but not on
+// threads.
 #include "kernels/learn/baseline.hpp"
 #include "kernels/learn/text.hpp"
 #include "kernels/learn/transformer.hpp"
@@ -56,11 +57,11 @@ TEST_CASE("the baseline learns a repeated sentence, with the same bits on one th
   CHECK(two.parameters == one.parameters);
   CHECK(two.state == one.state);
   CHECK(two.losses == one.losses);
-  // Another cut of the same batch rounds differently but does not learn differently.
+  // Another cut of the same batch rounds differently but learns the same.
   CHECK(with(1, 7).losses[5] == doctest::Approx(one.losses[5]).epsilon(1e-4));
 }
 
-TEST_CASE("a step is that of the mean gradient of its samples") {
+TEST_CASE("a step uses the mean gradient of its samples") {
   const transformer model(tiny);
   const auto corpus = pangrams();
   const auto initial = model.initial_parameters(2);
@@ -79,7 +80,7 @@ TEST_CASE("a step is that of the mean gradient of its samples") {
   CHECK(std::sqrt(difference / update) < 1e-4);
 }
 
-TEST_CASE("the loop stops when it is told to") {
+TEST_CASE("the loop stops when on_step returns false") {
   const transformer model(tiny);
   const auto corpus = pangrams();
   baseline_options options{.target_batch = 2, .steps = 100};

@@ -1,5 +1,6 @@
-// kernels/learn/checkpoint: what was saved comes back, and what is not a checkpoint is refused with
-// the reason.
+// kernels/learn/checkpoint: a saved state comes back, and a file that is not a checkpoint is
+// refused
+// with the reason.
 #include "kernels/base/digest.hpp"
 #include "kernels/learn/checkpoint.hpp"
 #include "kernels/learn/transformer_description.hpp"
@@ -83,7 +84,7 @@ TEST_CASE("a checkpoint comes back bit by bit, odd values included") {
 }
 
 TEST_CASE("the state of a training method comes back beside the optimizer's, and a file without "
-          "one is as before") {
+          "one keeps its form") {
   const scratch_folder folder;
   auto saved = example();
   REQUIRE(save(saved, folder.path / "plain.ckpt").ok());
@@ -111,13 +112,13 @@ TEST_CASE("saving replaces the old file and leaves nothing else behind") {
   CHECK(std::distance(fs::directory_iterator(folder.path), fs::directory_iterator()) == 1);
 }
 
-TEST_CASE("what cannot be written is reported with the path and the reason") {
+TEST_CASE("a failed write is reported with the path and the reason") {
   const auto failed = save(example(), "/nonexistent/folder/a.ckpt");
   REQUIRE(!failed.ok());
   CHECK(failed.error() ==
         "checkpoint: cannot create '/nonexistent/folder/a.ckpt': No such file or directory");
   if (fs::exists("/dev/full")) {
-    // A full disk: the temporary name is a link to a device that has no room.
+    // A full disk: the temporary name is a link to a device without space.
     const scratch_folder folder;
     fs::create_symlink("/dev/full", folder.path / "a.ckpt.partial");
     const auto full = save(example(), folder.path / "a.ckpt");
@@ -152,7 +153,7 @@ TEST_CASE("files that are not checkpoints or are damaged are refused with the re
   CHECK(contains(error_for(path, good.substr(0, good.size() - 1)), "truncated"));
   CHECK(contains(error_for(path, good.substr(0, 40)), "truncated in its header"));
   CHECK(contains(error_for(path, good + "x"), "bytes too many"));
-  // Which section's hash it is, what it should be and what it is.
+  // The message names the section, the expected hash and the actual one.
   const auto floats = example().parameters.size(), states = example().optimizer_state.size();
   const auto end = good.size() - 4 * 32;
   const auto damaged = [&](std::size_t at) {
@@ -207,7 +208,7 @@ TEST_CASE("a checkpoint that is no transformer, or whose description does not fi
   CHECK(transformer_of(c).error() == "has quadratic: weights [5], which is no transformer");
 }
 
-TEST_CASE("any model's description is carried and compared, whatever is in it") {
+TEST_CASE("any model's description is carried and compared, with any content") {
   const scratch_folder folder;
   checkpoint c;
   c.workload = "albert";
@@ -229,7 +230,7 @@ TEST_CASE("any model's description is carried and compared, whatever is in it") 
         "16000");
 }
 
-TEST_CASE("a header that asks for what cannot be is refused, whatever its hashes say") {
+TEST_CASE("a header that asks for impossible sizes is refused, even with right hashes") {
   const scratch_folder folder;
   const auto path = folder.path / "h.ckpt";
   checkpoint c;
@@ -237,7 +238,7 @@ TEST_CASE("a header that asks for what cannot be is refused, whatever its hashes
   c.tensors = one_tensor("weights", 4);
   c.optimizer.kind = kernels::optimizer_kind::sgd;
   c.parameters = {1, 2, 3, 4};
-  // As somebody would write it who wants to be believed: the same, and hashes of it that are right.
+  // A malicious author writes the same file with right hashes.
   const auto with = [&](const std::string& from, const std::string& to) {
     REQUIRE(save(c, path).ok());
     auto file = read(path);
@@ -264,7 +265,7 @@ TEST_CASE("a header that asks for what cannot be is refused, whatever its hashes
     return error_for(path, out);
   };
   CHECK(with("quadratic", "quadratic") == "");
-  // Sizes that are right only when they have wrapped around.
+  // These sizes are right only after wrapping around.
   const std::string shape = "\"shape\": [\n    4\n   ]";
   CHECK(
       contains(with(shape, "\"shape\": [-4, -1]"), "a shape that no tensor in this file can have"));
@@ -306,7 +307,8 @@ TEST_CASE("a state of any workload is a checkpoint") {
   CHECK(shape_text(*loaded) == "quadratic: weights [5]");
 }
 
-TEST_CASE("training goes on only from the same model and optimizer; else both are named") {
+TEST_CASE(
+    "training goes on only from the same model and optimizer; otherwise the message names both") {
   auto wanted = example();
   CHECK(continues(example(), wanted).ok());
   wanted.optimizer.learning_rate = 1;

@@ -1,7 +1,7 @@
 // kernels/learn/transformer with `checkpoint`: the same bits in less memory.
 #include <c10/core/Allocator.h>
 #include <c10/util/ThreadLocalDebugInfo.h>
-#undef CHECK // that of libtorch's logging
+#undef CHECK // libtorch's logging defines one
 
 #include "kernels/base/rng.hpp"
 #include "kernels/learn/transformer.hpp"
@@ -82,13 +82,13 @@ TEST_CASE("with checkpoints a deep model's gradient takes a fraction of the memo
   CHECK(by_layer.gradient == whole.gradient);
 }
 
-TEST_CASE("a backward pass holds what the memory estimate says, to 1 percent") {
+TEST_CASE("a backward pass holds the memory of the estimate, to 1 percent") {
   struct shape {
     kernels::transformer_config config;
     std::size_t samples;
   };
-  // The most is held at the head, at scores, in the first layer, and at the end, where small
-  // batches meet wide models.
+  // The peak is at the head, at scores, in the first layer, and at the end, where small batches
+  // meet wide models.
   for (const auto& [config, samples] :
        {shape{{.layers = 8, .heads = 4, .dim = 128, .context = 64}, 8},
         shape{{.layers = 4, .heads = 8, .dim = 256, .context = 256}, 4},

@@ -1,5 +1,6 @@
-// kernels/learn/sampling and generate: which bytes can be chosen, how often, and that a seed gives
-// one text.
+// kernels/learn/sampling and generate: which bytes can be chosen, their frequencies, and one text
+// per
+// seed.
 #include "kernels/learn/generate.hpp"
 #include "kernels/learn/transformer.hpp"
 
@@ -14,7 +15,7 @@ using namespace shoal::learn;
 
 namespace {
 
-/// Probabilities 0.5, 0.25, 0.15, 0.1 at temperature 1, not in order.
+/// Probabilities 0.5, 0.25, 0.15, 0.1 at temperature 1, in another order.
 const std::vector<float> logits{std::log(0.15F), std::log(0.5F), std::log(0.1F), std::log(0.25F)};
 
 std::vector<double> frequencies(const sampling_options& options) {
@@ -26,7 +27,7 @@ std::vector<double> frequencies(const sampling_options& options) {
 
 } // namespace
 
-TEST_CASE("at temperature one bytes come as often as the model says") {
+TEST_CASE("at temperature one bytes come as often as the model predicts") {
   const auto f = frequencies({.temperature = 1});
   CHECK(f[0] == doctest::Approx(0.15).epsilon(0.1));
   CHECK(f[1] == doctest::Approx(0.5).epsilon(0.05));

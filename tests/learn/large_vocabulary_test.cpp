@@ -22,7 +22,7 @@ namespace {
 const kernels::transformer_config config{
     .layers = 1, .heads = 2, .dim = 16, .context = 8, .vocabulary = 32000};
 
-/// Each token tells the next one. Some of them need two bytes.
+/// Each token determines the next one. Some tokens need two bytes.
 constexpr std::array<token_id, 4> cycle{31999, 5, 256, 20000};
 
 void write_sample(std::uint64_t index, std::span<std::byte> out) {
@@ -33,7 +33,7 @@ void write_sample(std::uint64_t index, std::span<std::byte> out) {
 
 } // namespace
 
-TEST_CASE("a model of 32,000 tokens is trained, saved, loaded, and writes what it learnt") {
+TEST_CASE("a model of 32,000 tokens is trained, saved, loaded, and writes the learnt text") {
   const transformer model(config);
   CHECK(model.sample_bytes() == 9 * 2);
   CHECK(model.parameter_count() == 32000 * 16 + (12 * 16 * 16 + 2 * 16) + 16);

@@ -1,7 +1,7 @@
 // kernels/optimizer against libtorch's own SGD and AdamW, over many steps.
 #include <torch/optim/adamw.h>
 #include <torch/optim/sgd.h>
-#undef CHECK // that of libtorch's logging
+#undef CHECK // libtorch's logging defines one
 
 #include "kernels/base/rng.hpp"
 #include "kernels/optimizer.hpp"
@@ -19,8 +19,8 @@ namespace {
 
 constexpr std::size_t n = 1003;
 
-/// Largest |ours - torch's| after each of `steps` steps with the same gradients, and how far the
-/// weights went.
+/// Largest |ours - torch's| after each of `steps` steps with the same gradients, and the distance
+/// that the weights moved.
 template <class TorchOptimizer, class Options>
 void compare(const optimizer_config& config, const Options& options, int steps) {
   auto random = stream(1, "against_torch");

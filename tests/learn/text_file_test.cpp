@@ -1,5 +1,6 @@
-// kernels/learn/text_file: every format gives the same text; whatever is cut or changed in a packed
-// file is an error that says where.
+// kernels/learn/text_file: every format gives the same text, and a cut or changed packed file gives
+// an
+// error with its place.
 #include "kernels/base/rng.hpp"
 #include "kernels/learn/text.hpp"
 #include "kernels/learn/text_file.hpp"
@@ -38,7 +39,7 @@ std::string brotli(const std::string& text) {
   return out;
 }
 
-/// Words, so that it packs, and more than several blocks of the reader.
+/// A text of words, so that it packs, and longer than several blocks of the reader.
 std::string much_text() {
   auto draws = stream(3, "text_file_test");
   std::string out;
@@ -65,7 +66,7 @@ std::string read(const std::string& path, std::uint64_t at_most = 1 << 24,
 
 } // namespace
 
-TEST_CASE("a file's endings say how it is packed") {
+TEST_CASE("a file's endings give its format") {
   using packing = text_format::packing;
   CHECK(format_of("a.txt") == text_format{packing::none, false});
   CHECK(format_of("a.jsonl") == text_format{packing::none, true});
@@ -85,7 +86,7 @@ TEST_CASE("a text is the same text in every format") {
   CHECK(read(in.write("a.jsonl", lines)) == text);
   CHECK(read(in.write("a.jsonl.zst", zstd(lines))) == text);
   CHECK(read(in.write("a.jsonl.br", brotli(lines))) == text);
-  // Frames one after the other are one text; a last line need not end, and blank ones are none.
+  // Several frames are one text. The last line need not end, and blank lines are skipped.
   CHECK(read(in.write("two.zst", zstd(text) + zstd("more\n"))) == text + "more\n");
   CHECK(read(in.write("b.jsonl", "\n{\"text\": \"a\\u00e9\"}\r\n  \n{\"text\": \"b\"}")) ==
         "a\xc3\xa9\nb\n");
@@ -93,7 +94,7 @@ TEST_CASE("a text is the same text in every format") {
   CHECK(read(in.write("empty.zst", "")).empty());
 }
 
-TEST_CASE("a packed file that was cut anywhere is an error that says where") {
+TEST_CASE("a packed file that is cut anywhere is an error with its place") {
   scratch_folder in;
   const auto text = much_text();
   for (const auto& [name, packed] :
@@ -135,7 +136,7 @@ TEST_CASE("a packed file with other bytes in it is an error, or another text of 
         std::string::npos);
 }
 
-TEST_CASE("what a small file unpacks to is bounded before it is there") {
+TEST_CASE("the size of an unpacked small file is bounded before it is in memory") {
   scratch_folder in;
   const std::string zeros(50'000'000, '0');
   for (const auto& path : {in.write("bomb.zst", zstd(zeros)), in.write("bomb.br", brotli(zeros))}) {
@@ -146,7 +147,7 @@ TEST_CASE("what a small file unpacks to is bounded before it is there") {
   CHECK(read(in.write("a.txt", "123456"), 5).find("larger than its limit") != std::string::npos);
 }
 
-TEST_CASE("JSON lines that are none say in which line") {
+TEST_CASE("invalid JSON lines are an error that names the line") {
   scratch_folder in;
   const auto error = [&](const std::string& text) { return read(in.write("a.jsonl", text)); };
   CHECK(error("{\"text\": \"a\"}\n[1]\n").find("line 2 is no JSON object") != std::string::npos);

@@ -1,5 +1,6 @@
-// kernels/learn/text and bigram: every window once in each pass, nothing held out is trained on,
-// files counted once.
+// kernels/learn/text and bigram: each pass has every window once, no held-out byte is trained on,
+// and
+// equal files count once.
 #include "kernels/base/rng.hpp"
 #include "kernels/learn/bigram.hpp"
 #include "kernels/learn/text.hpp"
@@ -21,7 +22,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// A file of which each byte says where it is, modulo 251.
+/// A file in which each byte gives its own place, modulo 251.
 text_file numbered(const std::string& name, std::size_t size) {
   text_file file{.name = name};
   for (std::size_t i = 0; i < size; ++i) file.bytes.push_back(static_cast<std::uint8_t>(i % 251));
@@ -78,7 +79,7 @@ TEST_CASE("each pass holds every window once, without overlap and inside the tra
   }
 }
 
-TEST_CASE("passes differ in order and in where the windows are cut") {
+TEST_CASE("passes differ in order and in the cuts of the windows") {
   const auto corpus = three_files();
   std::set<std::size_t> offsets_of_first;
   std::size_t same_order = 0;
@@ -90,7 +91,7 @@ TEST_CASE("passes differ in order and in where the windows are cut") {
   CHECK(offsets_of_first.size() > 5);
 }
 
-TEST_CASE("the seed decides the order, and any index can be asked for") {
+TEST_CASE("the seed decides the order, and any index can be read alone") {
   const auto a = three_files(16, 1), again = three_files(16, 1), other = three_files(16, 2);
   std::size_t equal = 0;
   for (std::uint64_t i = 0; i < 60; ++i) {
@@ -139,7 +140,7 @@ TEST_CASE("links and copies count once, and the digest follows names and content
   CHECK(text_corpus::load(listed, {.context = 8})->content_digest() != first->content_digest());
 }
 
-TEST_CASE("what cannot be loaded is refused by name") {
+TEST_CASE("a corpus that cannot be loaded is refused with its name") {
   const scratch_folder folder;
   const auto empty = folder.write("empty", ""), short_text = folder.write("short", "abc");
   const auto missing = (folder.path / "missing").string();
@@ -159,9 +160,9 @@ TEST_CASE("what cannot be loaded is refused by name") {
   if (::geteuid() != 0) CHECK(error_of({secret}).find("Permission denied") != std::string::npos);
 }
 
-TEST_CASE("the bigram loss of a small example is what one computes by hand") {
-  // Training pairs: ab ba ab, so count(a) = 2, count(b) = 1. p(b|a) = 3/258, p(a|b) = 2/257, p(c|b)
-  // = 1/257.
+TEST_CASE("the bigram loss of a small example is that computed by hand") {
+  // The training pairs are ab ba ab, so count(a) = 2 and count(b) = 1. p(b|a) = 3/258, p(a|b) =
+  // 2/257, p(c|b) = 1/257.
   const std::vector<std::uint8_t> train{'a', 'b', 'a', 'b'}, held_out{'a', 'b', 'c'};
   CHECK(bigram_loss(train, held_out) ==
         doctest::Approx((std::log(258.0 / 3) + std::log(257.0)) / 2));

@@ -47,7 +47,7 @@ TEST_CASE("tokens are little-endian numbers, and come back from their bytes") {
   }
 }
 
-TEST_CASE("bytes that are no tokens of the vocabulary are refused with the place") {
+TEST_CASE("bytes that are no tokens of the vocabulary are refused with their place") {
   CHECK(check_tokens(encoded({3, 31999, 32000, 40000}, 65536), 32000).error() ==
         "tokens: number 2 is 32000; the vocabulary has 32000");
   CHECK(check_tokens(std::vector<std::byte>(3), 32000).error() ==

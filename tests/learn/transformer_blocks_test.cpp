@@ -1,5 +1,5 @@
 // kernels/learn/layered_model and transformer_blocks: any cut of the layers gives the loss and the
-// gradient of the whole model, to the last bit; and arguments that do not fit are refused with the
+// gradient of the whole model, to the last bit. Arguments that do not fit are refused with the
 // reason.
 #include "kernels/base/rng.hpp"
 #include "kernels/learn/transformer.hpp"
@@ -58,7 +58,7 @@ struct outcome {
   std::vector<float> gradient;
 };
 
-/// Forward through the pieces, each with nothing but its own parameters, and back.
+/// Forward through the pieces, each with only its own parameters, and back.
 outcome by_pieces(const layered_model& model, const kernels::transformer_config& config,
                   const std::vector<float>& parameters, const batch& data, const cut& blocks) {
   const auto whole = kernels::layout_of(config);
@@ -93,7 +93,7 @@ outcome by_pieces(const layered_model& model, const kernels::transformer_config&
 } // namespace
 
 TEST_CASE("a chain of blocks has the loss and the gradient of the whole model, to the last bit, "
-          "wherever it is cut") {
+          "for every cut") {
   for (const auto& config :
        {three, kernels::transformer_config{
                    .layers = 3, .heads = 4, .dim = 32, .context = 24, .vocabulary = 300}})
@@ -143,8 +143,8 @@ TEST_CASE(
         pieces->logits(gather(whole, parameters, pieces->head_tensors()).value(), shape, x).value();
     const auto expected = model.next_logits(parameters, seen);
     REQUIRE(logits.size() == expected.size());
-    // The head of one token is another matrix product than that of all: its sums may round
-    // otherwise.
+    // The head of one token is another matrix product than the head of all tokens, so its sums may
+    // round differently.
     for (std::size_t i = 0; i < logits.size(); ++i)
       CHECK(logits[i] == doctest::Approx(expected[i]).epsilon(1e-5));
   }

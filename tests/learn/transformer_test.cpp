@@ -1,5 +1,5 @@
 // kernels/learn/transformer: the gradient against finite differences, sums and means, and the bits,
-// which nothing but the arguments may change.
+// which depend on the arguments only.
 #include "kernels/base/digest.hpp"
 #include "kernels/base/rng.hpp"
 #include "kernels/learn/transformer.hpp"
@@ -22,7 +22,7 @@ namespace {
 
 const kernels::transformer_config small{.layers = 2, .heads = 2, .dim = 16, .context = 12};
 
-/// Of the byte model: a token is a byte.
+/// A sample of the byte model: a token is a byte.
 std::vector<std::byte> random_tokens(std::size_t count, std::uint64_t seed) {
   auto random = stream(seed, "test_tokens");
   std::vector<std::byte> tokens(count);
@@ -36,7 +36,7 @@ std::vector<token_id> ids_of(std::span<const std::byte> bytes) {
   return out;
 }
 
-/// Away from the initial parameters, where gains are 1 and logits nearly flat.
+/// Parameters away from the initial ones, where gains are 1 and logits are nearly flat.
 std::vector<float> rough_parameters(const transformer& model) {
   auto p = model.initial_parameters(3);
   auto random = stream(3, "rough");
@@ -57,7 +57,7 @@ TEST_CASE("the layout covers the parameters without gaps") {
   CHECK(model.parameter_count() == 256 * 16 + 2 * (12 * 16 * 16 + 2 * 16) + 16);
 }
 
-TEST_CASE("sizes that cannot be are refused with the reason") {
+TEST_CASE("impossible sizes are refused with the reason") {
   CHECK(validate(small).ok());
   CHECK(validate(kernels::transformer_config{.heads = 3, .dim = 16})
             .error()
@@ -85,7 +85,8 @@ TEST_CASE("the gradient agrees with finite differences in every tensor") {
   const auto tokens = random_tokens(3 * 13, 2);
   std::vector<float> gradient(p.size(), 0.0F);
   model.accumulate_gradient(p, tokens, 3, gradient);
-  // Along a random direction within each tensor, so that one difference checks all of its elements.
+  // The difference is along a random direction within each tensor, so that one difference checks
+  // all of its elements.
   for (const auto& slot : model.layout()) {
     auto random = stream(5, "direction", slot.offset);
     std::vector<float> direction(slot.size());
@@ -110,7 +111,7 @@ TEST_CASE("the gradient agrees with finite differences in every tensor") {
   }
 }
 
-TEST_CASE("gradients add up over samples and onto what was there") {
+TEST_CASE("gradients add up over samples and onto earlier gradients") {
   const transformer model(small);
   const auto p = rough_parameters(model);
   constexpr std::size_t samples = transformer::chunk + 5;
@@ -140,8 +141,7 @@ TEST_CASE("a prediction does not depend on what comes after it") {
   const auto five = model.next_logits(p, std::span(tokens).first(5));
   CHECK(four.size() == 256);
   CHECK(four != five);
-  // The loss of a sample whose last targets change moves by those targets alone: compare with the
-  // logits.
+  // Changed last targets move a sample's loss by those targets alone, which the logits confirm.
   const auto bytes = random_tokens(13, 6);
   const auto sample = ids_of(bytes);
   double expected = 0;
@@ -154,7 +154,7 @@ TEST_CASE("a prediction does not depend on what comes after it") {
   CHECK(model.mean_loss(p, bytes, 1) == doctest::Approx(expected).epsilon(1e-5));
 }
 
-TEST_CASE("only the last bytes that fit the context are seen") {
+TEST_CASE("only the last bytes that fit the context count") {
   const transformer model(small);
   const auto p = rough_parameters(model);
   const auto prompt = ids_of(random_tokens(40, 9));

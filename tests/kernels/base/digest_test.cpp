@@ -23,7 +23,7 @@ TEST_CASE("digests are BLAKE2b-256") {
         "15b24dcaec9a0822e9a0a12e5e38d9e383f03cbe11c480b7bd9f47de09ce9cff");
 }
 
-TEST_CASE("a hasher goes on after it was asked for its digest") {
+TEST_CASE("a hasher goes on after its digest was read") {
   hasher pieces;
   pieces.add(bytes_of("a"));
   CHECK(pieces.current() == hash_of(bytes_of("a")));
@@ -35,12 +35,12 @@ TEST_CASE("a hasher goes on after it was asked for its digest") {
   CHECK(moved.current() == hash_of(bytes_of("abc")));
 }
 
-TEST_CASE("texts that run together alike have different digests") {
+TEST_CASE("texts that are equal when joined have different digests") {
   CHECK(hasher().add("ab").add("c").finish() != hasher().add("a").add("bc").finish());
   CHECK(hasher().add("").add("a").finish() != hasher().add("a").add("").finish());
 }
 
-TEST_CASE("only the digest of nothing known is zero") {
+TEST_CASE("only the empty digest is zero") {
   CHECK(digest{}.is_zero());
   CHECK(digest{}.hex() == std::string(64, '0'));
   CHECK_FALSE(hash_of({}).is_zero());

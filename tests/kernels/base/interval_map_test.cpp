@@ -30,7 +30,7 @@ TEST_CASE("an interval map agrees with an array after random assignments and era
       for (const auto& p : map.pieces()) {
         REQUIRE(p.first < p.end);
         REQUIRE(p.end <= seen.size());
-        // Ascending, disjoint, and equal neighbours are one.
+        // The pieces ascend, are disjoint, and no neighbours are equal.
         REQUIRE(
             (p.first > last.end || p.first == 0 || (p.first == last.end && p.value != last.value)));
         for (auto i = p.first; i < p.end; ++i) seen[i] = p.value;
@@ -92,7 +92,7 @@ TEST_CASE("an interval map with gaps as zeros agrees with an array under random 
   }
 }
 
-TEST_CASE("a visit of a part of an interval map sees its pieces cut at its ends") {
+TEST_CASE("a scan of a part of an interval map sees its pieces cut at its ends") {
   interval_map<int> map;
   map.assign(10, 20, 1);
   map.assign(20, 30, 2);
@@ -105,7 +105,7 @@ TEST_CASE("a visit of a part of an interval map sees its pieces cut at its ends"
   CHECK(seen == std::vector<std::array<std::uint64_t, 3>>{
                     {15, 20, 1}, {20, 30, 2}, {30, 40, 0}, {40, 45, 0}});
   map.update(35, 45, [](std::uint64_t, std::uint64_t, int&) {});
-  CHECK(map.piece_count() == 3); // of [40, 50) only the end is left
+  CHECK(map.piece_count() == 3); // only the end of [40, 50) is left
   CHECK(map.back().first == 45);
 }
 

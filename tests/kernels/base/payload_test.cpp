@@ -24,7 +24,7 @@ TEST_CASE("a payload takes over its buffer without copying") {
   CHECK_FALSE(raw.same_memory(p));
 }
 
-TEST_CASE("bytes read from elsewhere show the floats that were written") {
+TEST_CASE("bytes that were read from elsewhere show the floats that were written") {
   const std::vector<float> values = {0.5F, -1e30F};
   std::vector<std::byte> bytes(8);
   std::memcpy(bytes.data(), values.data(), 8);
@@ -33,7 +33,7 @@ TEST_CASE("bytes read from elsewhere show the floats that were written") {
   CHECK(p.floats()[1] == -1e30F);
 }
 
-TEST_CASE("a slice shares memory and outlives the payload it came from") {
+TEST_CASE("a slice shares memory and outlives the payload from which it was cut") {
   payload slice;
   {
     const payload whole(std::vector<float>{1, 2, 3, 4});

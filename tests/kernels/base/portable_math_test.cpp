@@ -36,7 +36,7 @@ TEST_CASE("portable functions stay within their error bounds") {
       exp_error =
           std::max(exp_error, ulps(portable::exp(x), std::exp(static_cast<long double>(x))));
     const double turn = random.uniform(-2, 2);
-    // Reduced exactly first, so that the reference does not suffer from an inexact 2 pi.
+    // The argument is reduced exactly first, so that an inexact 2 pi does not affect the reference.
     const long double angle = 2 * std::numbers::pi_v<long double> * (turn - std::round(turn));
     const auto near = [](double value, long double exact) {
       return std::min(ulps(value, exact), std::fabs(static_cast<double>(value - exact)) / 1e-16);

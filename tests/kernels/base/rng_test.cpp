@@ -59,7 +59,7 @@ TEST_CASE("distributions give the same bits for ever") {
     CHECK(dice.below(10) == expected);
 }
 
-TEST_CASE("a shuffle is a permutation that the seed decides") {
+TEST_CASE("a shuffle is a permutation that the seed determines") {
   std::vector<int> items(100);
   std::iota(items.begin(), items.end(), 0);
   std::vector<int> again = items;
@@ -110,7 +110,7 @@ TEST_CASE("distributions have their means and variances") {
   CHECK(mean(lognormal) == doctest::Approx(std::exp(1.125)).epsilon(0.02));
 }
 
-TEST_CASE("many normal numbers at once are, to the bit, those of as many calls") {
+TEST_CASE("normals gives the same bits as that many calls of normal") {
   for (const std::size_t count : {0, 1, 2, 127, 128, 129, 1'000'000}) {
     rng one = stream(11, "normals", count), many = one;
     std::vector<double> expected(count), actual(count, 7);

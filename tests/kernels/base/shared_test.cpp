@@ -25,7 +25,7 @@ struct reader {
   }
 };
 
-/// Does not say that it only reads.
+/// This inspector does not say that it only reads.
 struct counter {
   using result_type = void;
   void operator()(std::string&, int& number) { ++number; }
@@ -33,7 +33,7 @@ struct counter {
 
 } // namespace
 
-TEST_CASE("a shared value is one for all who have it, and a part of it keeps it alive") {
+TEST_CASE("a shared value is one object for all holders, and a part of it keeps it alive") {
   const shared<pair_of> nothing;
   CHECK(nothing->name.empty());
   shared<std::string> name;
@@ -48,7 +48,7 @@ TEST_CASE("a shared value is one for all who have it, and a part of it keeps it 
   CHECK(*name == "a name that is longer than what a string holds by itself");
 }
 
-TEST_CASE("who inspects a shared value sees the value, and changes a copy") {
+TEST_CASE("an inspector of a shared value sees the value, and changes a copy") {
   shared<pair_of> one = pair_of{"n", 3};
   const auto before = one;
   reader reads;

@@ -6,7 +6,7 @@
 
 using namespace shoal;
 
-TEST_CASE("Student's t is that of the tables, and goes over to the normal distribution's") {
+TEST_CASE("Student's t agrees with the tables, and approaches the normal distribution's") {
   // Abramowitz and Stegun, table 26.10, and its continuation to more digits.
   const std::pair<std::size_t, double> known[] = {
       {1, 12.7062047362}, {2, 4.3026527297},  {3, 3.1824463053},  {4, 2.7764451052},

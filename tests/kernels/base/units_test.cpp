@@ -143,7 +143,7 @@ TEST_CASE("negative and malformed quantities are refused") {
     CHECK_FALSE(parse_fraction(text).ok());
 }
 
-TEST_CASE("what does not fit is refused, not rounded") {
+TEST_CASE("a quantity that does not fit is refused, not rounded") {
   CHECK(refusal(parse_duration("0.5ns")) ==
         "'0.5ns' is finer than a nanosecond: use fewer decimals");
   CHECK(refusal(parse_duration("1.0000000001s")) ==
@@ -188,13 +188,13 @@ TEST_CASE("quantities are written in their shortest form") {
   CHECK(to_string(data_size{1'572'864}) == "1.5MiB");
   CHECK(to_string(data_size{1536}) == "1536B");
   CHECK(to_string(data_size{0}) == "0B");
-  // Not quantities that can be read, but a log line about them must come out.
+  // Nobody can write these quantities, but a log line about them must print.
   CHECK(to_string(data_rate{std::numeric_limits<double>::infinity()}) == "infbit");
   CHECK(to_string(data_rate{-std::nan("")}) == "nanbit");
   CHECK_FALSE(to_string(duration::min()).empty());
 }
 
-TEST_CASE("what is written reads back to the same value") {
+TEST_CASE("a written quantity reads back to the same value") {
   rng random = stream(1, "units");
   for (int i = 0; i < 20000; ++i) {
     const std::uint64_t bits = random.next();

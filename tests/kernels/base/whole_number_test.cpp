@@ -5,7 +5,7 @@
 using namespace shoal;
 using nlohmann::json;
 
-TEST_CASE("whole_number takes what the type holds, and nothing that was rounded, cut or made up") {
+TEST_CASE("whole_number accepts what the type holds, and no rounded, cut or undefined number") {
   CHECK(whole_number<std::uint64_t>(json::parse("18446744073709551615")) == 18446744073709551615u);
   CHECK(whole_number<std::int64_t>(json::parse("-7")) == -7);
   CHECK(whole_number<std::uint8_t>(json::parse("255")) == 255);

@@ -26,7 +26,8 @@ TEST_CASE("blockwise8: the values are those of the dynamic tree") {
   CHECK(values[255] == 1.0F);
   CHECK(values[254] == 0.99296875F);
   CHECK(values[127] == 0.0F);
-  CHECK(values[128] == 5.5e-7F); // the only one of its decade: the middle of 0.1 and 1, times 1e-6
+  CHECK(values[128] ==
+        5.5e-7F); // the only value of its decade: the middle of 0.1 and 1, times 1e-6
   CHECK(values[129] == 3.25e-6F);
   CHECK(values[130] == 7.75e-6F);
   CHECK(values[0] == -0.99296875F);
@@ -48,7 +49,7 @@ TEST_CASE(
 
 namespace {
 
-/// x scaled, and the floats beside each, but no magnitude above that of the first.
+/// x scaled, and the floats beside each, but without magnitudes above that of the first.
 std::vector<float> scaled_and_beside(const std::vector<float>& x, float scale) {
   std::vector<float> out;
   for (const float value : x)
@@ -132,7 +133,8 @@ TEST_CASE("blockwise8: a scale that no encoder writes is refused") {
     }
 }
 
-TEST_CASE("blockwise8: the unsigned code has twice as many values in each decade, and 0 first") {
+TEST_CASE(
+    "blockwise8: the unsigned code has twice as many values in each decade, and begins with 0") {
   const auto& values = blockwise8_unsigned_values();
   CHECK(std::is_sorted(values.begin(), values.end()));
   CHECK(std::adjacent_find(values.begin(), values.end()) == values.end());
@@ -188,7 +190,7 @@ TEST_CASE(
   CHECK(idempotent > 40);
 }
 
-TEST_CASE("blockwise8: the unsigned code refuses what it cannot represent") {
+TEST_CASE("blockwise8: the unsigned code refuses values that it cannot represent") {
   std::vector<std::byte> bytes(blockwise8_bytes(4097));
   for (const float bad :
        {-1.0F, -0.0F, -1e-45F, std::nanf(""), std::numeric_limits<float>::infinity()}) {

@@ -1,4 +1,4 @@
-// kernels/compress/codec: what holds for all codecs.
+// kernels/compress/codec: the properties of all codecs.
 #include "kernels/compress/codec.hpp"
 #include "kernels/compress/wire.hpp"
 #include "tests/kernels/compress/vectors.hpp"
@@ -10,7 +10,7 @@
 using namespace shoal;
 using namespace shoal::kernels;
 
-TEST_CASE("codecs: names are read as they are written, and others refused with the list") {
+TEST_CASE("codecs: names read back as written, and other names are refused with the list") {
   for (const codec which : all_codecs) CHECK(parse_codec(to_string(which)).value() == which);
   CHECK(parse_codec("float8").error() == "'float8' is not a codec; there are none, float16, "
                                          "bfloat16, uniform8, blockwise8, size_adaptive");
@@ -30,8 +30,7 @@ TEST_CASE("codecs: sizes are exact") {
   for (const codec which : all_codecs) CHECK(encoded_bytes(which, 0) == 0);
 }
 
-TEST_CASE("codecs: the same input gives the same bytes, wherever it lies, of the size that was "
-          "announced") {
+TEST_CASE("codecs: the same input gives the same bytes of the announced size, at every address") {
   for (const codec which : all_codecs)
     for (const test_vector& tested : test_vectors()) {
       const std::vector<float>& x = tested.values;
@@ -42,7 +41,7 @@ TEST_CASE("codecs: the same input gives the same bytes, wherever it lies, of the
       std::vector<float> shifted(x.size() + 1);
       std::copy(x.begin(), x.end(), shifted.begin() + 1);
       REQUIRE(encode(which, std::span(shifted).subspan(1)).value() == bytes);
-      // Bytes come from the middle of messages: unaligned ones are decoded alike.
+      // Bytes come from the middle of messages, so unaligned ones are decoded in the same way.
       std::vector<std::byte> odd(bytes.size() + 1);
       std::copy(bytes.begin(), bytes.end(), odd.begin() + 1);
       std::vector<float> y(x.size()), z(x.size());

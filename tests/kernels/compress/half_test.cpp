@@ -1,4 +1,5 @@
-// kernels/compress/float16 and bfloat16: all their values, and floats on, beside and between them.
+// kernels/compress/float16 and bfloat16: all their values, and the floats on, beside and between
+// them.
 #include "kernels/compress/bfloat16.hpp"
 #include "kernels/compress/float16.hpp"
 #include "kernels/compress/wire.hpp"
@@ -56,7 +57,7 @@ TEST_CASE("16-bit floats: known values") {
   CHECK(one(brain, std::numeric_limits<float>::lowest()) == 0xff7f);
 }
 
-TEST_CASE("16-bit floats: every finite value comes back, and what is not finite is refused") {
+TEST_CASE("16-bit floats: every finite value comes back, and infinities and NaN are refused") {
   for (const format& f : formats)
     for (std::uint32_t bits = 0; bits <= 0xffff; ++bits) {
       std::vector<std::byte> bytes(2), again(2);

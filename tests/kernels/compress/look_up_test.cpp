@@ -1,5 +1,5 @@
-// kernels/compress/look_up: the same bits as one look-up after the other, whatever the length and
-// the alignment.
+// kernels/compress/look_up: the same bits as one look-up after the other, for every length and
+// alignment.
 #include "kernels/base/rng.hpp"
 #include "kernels/compress/look_up.hpp"
 

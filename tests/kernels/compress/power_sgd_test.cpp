@@ -73,7 +73,7 @@ member made(const std::vector<tensor_slot>& layout, const power_sgd_options& opt
   return member(shape(layout, options));
 }
 
-/// One step of a group: what all members take for the mean of their gradients.
+/// One step of a group. Returns the result that all members take for the mean of their gradients.
 vector step(std::vector<member>& members, const std::vector<vector>& gradients) {
   vector p(members[0].first_round()), mean_p(p.size()), q(members[0].second_round()),
       mean_q(q.size()), out(gradients[0].size());
@@ -132,7 +132,7 @@ TEST_CASE("power_sgd: columns become orthonormal, and 0 where they depend on ear
   CHECK(zeros == vector(12));
 }
 
-TEST_CASE("power_sgd: what pays is compressed, and the rest travels exactly") {
+TEST_CASE("power_sgd: matrices that gain are compressed, and the rest travels exactly") {
   std::vector<member> one{made(layout, {.rank = 2})};
   CHECK(one[0].first_round() == 2 * (40 + 20));
   CHECK(one[0].second_round() == 2 * (30 + 30) + 30 + 6);
@@ -141,8 +141,7 @@ TEST_CASE("power_sgd: what pays is compressed, and the rest travels exactly") {
   const auto out = step(one, {gradient});
   for (std::size_t i = 1200; i < 1230; ++i) CHECK(out[i] == gradient[i]);
   for (std::size_t i = 1830; i < size; ++i) CHECK(out[i] == gradient[i]);
-  // With less saving asked for, the rank may be higher; beyond that the matrices travel as they
-  // are.
+  // With a smaller saving the rank may be higher. Beyond that the matrices travel uncompressed.
   CHECK(made(layout, {.rank = 8, .least_saving = 0.5}).first_round() == 8 * 40);
   CHECK(made(layout, {.rank = 20, .least_saving = 0.5}).first_round() == 0);
 }
@@ -158,8 +157,8 @@ TEST_CASE("power_sgd: gradients of the rank are averaged exactly, of a higher ra
   for (std::size_t i = 0; i < low.size(); ++i)
     REQUIRE(out[i] == doctest::Approx(low[i]).epsilon(1e-4));
 
-  // The same gradient again and again: the mean of what comes out goes to it, since nothing is
-  // lost.
+  // The same gradient comes again and again. The mean of the results converges to it, because
+  // nothing is lost.
   std::vector<member> group;
   for (int i = 0; i < 3; ++i) group.push_back(made(layout, {.rank = 1, .least_saving = 0.1}));
   std::vector<vector> gradients;
@@ -181,7 +180,7 @@ TEST_CASE("power_sgd: gradients of the rank are averaged exactly, of a higher ra
   CHECK(last < 0.25 * first);
 }
 
-TEST_CASE("power_sgd: what came out and what is left add up to what was given") {
+TEST_CASE("power_sgd: the results and the residual add up to the gradients") {
   rng random = stream(55, "power_sgd");
   std::vector<member> group;
   for (int i = 0; i < 3; ++i) group.push_back(made(layout, {.rank = 2, .seed = 9}));
@@ -205,8 +204,8 @@ TEST_CASE("power_sgd: what came out and what is left add up to what was given") 
   CHECK(largest < 1e-3);
 }
 
-TEST_CASE(
-    "power_sgd: zeros, denormals and one huge value pass; what is not finite changes nothing") {
+TEST_CASE("power_sgd: zeros, denormals and one huge value pass; a value that is not finite changes "
+          "nothing") {
   std::vector<member> one{made(layout, {.rank = 2})};
   CHECK(step(one, {vector(size)}) == vector(size));
   rng random = stream(56, "power_sgd");
@@ -244,7 +243,7 @@ TEST_CASE(
 }
 
 TEST_CASE("power_sgd: a joiner that takes over the state goes on as the others do, and a failed "
-          "round is begun anew") {
+          "round begins again") {
   rng random = stream(57, "power_sgd");
   std::vector<member> group(2, made(layout, {.rank = 2, .seed = 1}));
   step(group, {normal(random, size), normal(random, size)});
@@ -256,11 +255,11 @@ TEST_CASE("power_sgd: a joiner that takes over the state goes on as the others d
   auto again = group;
   vector p(group[0].first_round());
   for (std::size_t i = 0; i < 3; ++i)
-    REQUIRE(again[i].begin(normal(random, size), p).ok()); // a round that came to nothing
+    REQUIRE(again[i].begin(normal(random, size), p).ok()); // a round that failed
   CHECK(step(again, gradients) == step(group, gradients));
 }
 
-TEST_CASE("power_sgd: at the full rank nothing is lost but to rounding") {
+TEST_CASE("power_sgd: at the full rank nothing is lost except by rounding") {
   rng random = stream(58, "power_sgd");
   std::vector<member> group(
       3, made({{"matrix", 0, {12, 30}}, {"norm", 360, {5}}}, {.rank = 12, .least_saving = -1}));
@@ -274,8 +273,8 @@ TEST_CASE("power_sgd: at the full rank nothing is lost but to rounding") {
   }
 }
 
-TEST_CASE("power_sgd: what was not taken of a member's Q leaves its residual as it was, column by "
-          "column of the gradient") {
+TEST_CASE("power_sgd: values of a member's Q that were not taken leave their columns of the "
+          "residual unchanged") {
   rng random = stream(59, "power_sgd");
   const std::size_t rows = 9, columns = 20, rank = 2;
   const auto how = shape({{"matrix", 0, {rows, columns}}, {"norm", rows * columns, {3}}},
@@ -301,7 +300,7 @@ TEST_CASE("power_sgd: what was not taken of a member's Q leaves its residual as 
     }
 }
 
-TEST_CASE("power_sgd: options that cannot be are refused") {
+TEST_CASE("power_sgd: impossible options are refused") {
   const auto error = [](const std::vector<tensor_slot>& of, std::size_t n,
                         const power_sgd_options& options) {
     const auto out = power_sgd::make(of, n, options);
@@ -309,7 +308,7 @@ TEST_CASE("power_sgd: options that cannot be are refused") {
   };
   CHECK(error(layout, size, {.rank = 0}) == "PowerSGD: the rank has to be at least 1");
   CHECK(error(layout, size, {.rank = 31}) ==
-        "PowerSGD: rank 31 is above the 30 of the smaller side of embedding, the largest matrix");
+        "PowerSGD: rank 31 is above the 30 rows or columns of embedding, the largest matrix");
   CHECK(error({{"norm", 0, {30}}}, 30, {}) == "PowerSGD: there is no matrix to compress");
   CHECK(error(layout, size, {.least_saving = 1}) ==
         "PowerSGD: the saving has to be at least -1 and below 1");

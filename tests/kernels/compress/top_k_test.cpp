@@ -27,7 +27,7 @@ double squares(std::span<const float> x) {
 
 } // namespace
 
-TEST_CASE("top_k: the largest magnitudes stay, of equal ones the first") {
+TEST_CASE("top_k: the largest magnitudes stay, and of equal ones the first") {
   CHECK(through({3, -5, 1, 4}, 2) == std::vector<float>{0, -5, 0, 4});
   CHECK(through({1, -1, 1, 1}, 2) == std::vector<float>{1, -1, 0, 0});
   CHECK(through({0, 0, 2}, 2) == std::vector<float>{0, 0, 2});
@@ -59,8 +59,8 @@ TEST_CASE("top_k: equal to the reference and within the bound on all test vector
   }
 }
 
-TEST_CASE("top_k: with feedback nothing is lost: what was sent and what is left add up to what was "
-          "given") {
+TEST_CASE(
+    "top_k: with feedback nothing is lost: the sent values and the residual add up to the input") {
   rng random = stream(41, "top_k");
   const std::size_t n = 1000, k = 10;
   std::vector<float> residual(n), sent(n);
@@ -80,11 +80,11 @@ TEST_CASE("top_k: with feedback nothing is lost: what was sent and what is left 
   }
   for (std::size_t i = 0; i < n; ++i)
     REQUIRE(received[i] + residual[i] == doctest::Approx(given[i]).epsilon(1e-4));
-  // Small values are sent, too, once enough of them have gathered.
+  // Small values are sent, too, once enough of them have added up.
   CHECK(std::count(ever.begin(), ever.end(), true) > 800);
 }
 
-TEST_CASE("top_k: what cannot be sent is refused, and the residual kept") {
+TEST_CASE("top_k: impossible inputs are refused, and the residual is kept") {
   std::vector<std::byte> bytes(top_k_bytes(1));
   for (const float bad : {std::nanf(""), std::numeric_limits<float>::infinity(),
                           -std::numeric_limits<float>::infinity()}) {

@@ -102,7 +102,7 @@ TEST_CASE("uniform8: idempotent for equal values, and not in general") {
   CHECK(encoded(decoded(encoded(x), x.size())) != encoded(x));
 }
 
-TEST_CASE("uniform8: a codebook that is not finite is refused, also in buckets that nobody is in") {
+TEST_CASE("uniform8: a codebook that is not finite is refused, also in unused buckets") {
   const std::vector<float> x{1, 2, 3};
   std::vector<float> y(3, 7);
   for (const float bad : {std::nanf(""), std::numeric_limits<float>::infinity(),

@@ -36,7 +36,7 @@ TEST_CASE("vector_codec: top_k keeps its share of each piece, at least one value
     CHECK(static_cast<std::size_t>(
               std::count_if(y.begin(), y.end(), [](float value) { return value != 0; })) == kept);
     for (std::size_t i = 0; i < n; ++i) CHECK((y[i] == 0 || y[i] == x[i]));
-    // What was left is left again: with who writes it once more nothing is lost.
+    // The dropped values are the same again, so a second encoding loses nothing more.
     CHECK(*codec.encode(17, y) == *bytes);
   }
   const auto x = normal(1, 100);
@@ -46,8 +46,8 @@ TEST_CASE("vector_codec: top_k keeps its share of each piece, at least one value
   CHECK(y == x);
 }
 
-TEST_CASE("vector_codec: who reads top_k takes any number of values that a piece can hold, of "
-          "other codecs exactly what they write") {
+TEST_CASE("vector_codec: a reader of top_k accepts any number of values that a piece can hold, and "
+          "exact lengths of other codecs") {
   const vector_codec codec(codec::top_k, {}, 0.05);
   CHECK(codec.fits(0, 100, top_k_bytes(5)));
   CHECK(codec.fits(0, 100, top_k_bytes(100)));

@@ -1,4 +1,4 @@
-// The vectors that all codecs are tested with, random and adversarial, and comparisons of bits.
+// The random and adversarial vectors with which all codecs are tested, and comparisons of bits.
 #pragma once
 
 #include "kernels/base/rng.hpp"
