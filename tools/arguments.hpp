@@ -1,4 +1,4 @@
-// Arguments that several subcommands share: a scenario and what overrides it.
+// Arguments that several subcommands share: a scenario and the options that override it.
 #pragma once
 
 #include "scenarios/schema/diagnostic.hpp"
@@ -21,25 +21,25 @@ struct scenario_arguments {
   std::optional<std::string> seed, world;
 
   void add_to(CLI::App& command);
-  /// Loads the scenario and prints every error and warning to stderr; nothing if there are errors.
+  /// Loads the scenario and prints every error and warning to stderr. Returns nothing if there are
+  /// errors.
   std::optional<scenarios::scenario> load() const;
 };
 
-/// Whether the scenario's program runs on hosts, which nodes can be. Says on stderr that it does
-/// not.
+/// Returns whether the scenario's program runs on hosts, as nodes need. Prints an error on stderr if
+/// it does not.
 bool runs_on_nodes(const scenarios::scenario& what, const std::string& file);
 
-/// Says why on stderr. Returns the exit status.
+/// Prints the reason on stderr. Returns the exit status.
 int fail(const std::string& why, int status = exit_bad_input);
 
-/// On stderr.
+/// Prints diagnostics on stderr.
 void print_diagnostics(const std::vector<scenarios::diagnostic>& what);
 
 /// This machine's name, without its domain; empty if it has none.
 std::string host_name();
 
-/// Says on stderr that `word` is no `what` ('format'), and what was probably meant, or all that
-/// there are.
+/// Prints on stderr that `word` is no `what` ('format'), and the nearest known word or all of them.
 void unknown_word(const char* option, const char* what, const std::string& word,
                   const std::vector<std::string>& known);
 

@@ -1,5 +1,6 @@
-// Of which sources this program was made. The only file that is compiled again when they have
-// another commit is the one behind this header, which tools/cmake/build_identity.cmake writes.
+// The commit of the sources from which the program was built. tools/cmake/build_identity.cmake
+// writes
+// the source file behind this header. A new commit recompiles only that file.
 #pragma once
 
 namespace shoal::tools {

@@ -1,5 +1,5 @@
-// shoal bench averaging: how fast strategies of averaging bring a swarm to its mean. The same as a
-// scenario with `averaging_study`, asked for on the command line.
+// shoal bench averaging: the speed at which strategies of averaging bring a swarm to its mean. The
+// command does the same as a scenario with `averaging_study`.
 #include "scenarios/bench/averaging_report.hpp"
 #include "scenarios/observe/summary.hpp"
 #include "scenarios/observe/text.hpp"
@@ -47,7 +47,7 @@ bool check_strategies(const bench_arguments& a) {
   return true;
 }
 
-/// Fills the study from what is not yet in it. Says what is wrong.
+/// Fills the study from what is not yet in it. Prints the error, if there is one.
 bool complete(bench_arguments& a) {
   constexpr std::uint64_t usual_peers = 1024;
   auto& study = a.study;
@@ -89,7 +89,7 @@ json bench_json(const averaging_study& study, std::uint64_t seed,
 
 int bench_averaging(bench_arguments a) {
   if (!complete(a)) return exit_usage;
-  // Not after minutes of computing.
+  // The file is opened now, not after minutes of computing.
   if (!a.svg.empty())
     if (const std::ofstream probe(a.svg, std::ios::app); !probe)
       return fail(fmt::format("{}: cannot be written: {}", a.svg, std::strerror(errno)));
@@ -123,7 +123,7 @@ void add_bench(CLI::App& app, action& chosen) {
   auto* bench = app.add_subcommand("bench", "measures parts of Shoal on their own");
   bench->require_subcommand(1);
   auto* command = bench->add_subcommand(
-      "averaging", "how fast strategies of averaging bring a swarm to its mean");
+      "averaging", "measures how fast strategies of averaging bring a swarm to its mean");
   auto a = std::make_shared<bench_arguments>();
   command
       ->add_option("--strategy", a->study.strategies,
@@ -134,20 +134,20 @@ void add_bench(CLI::App& app, action& chosen) {
   command->add_option("--peers", a->study.peers, "how many; default: a full grid");
   command->add_option(
       "--grid", a->grid,
-      "of moshpit, like 32x32 or 8x8x8; default: the smallest square that holds all");
+      "grid of moshpit, like 32x32 or 8x8x8; default: the smallest square that holds all peers");
   command->add_option("--group", a->study.group, "size of random groups")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   command
       ->add_option("--failure", a->study.failures.front(),
-                   "probability that a peer is away in a round")
+                   "probability that a peer is absent in a round")
       ->check(CLI::Range(0.0, 0.999))
       ->capture_default_str();
-  command->add_option("--rounds", a->study.rounds, "at most so many")
+  command->add_option("--rounds", a->study.rounds, "the largest number of rounds")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   command->add_option("--at-least", a->study.at_least,
-                      "and so many even if the distortion is small");
+                      "the smallest number of rounds, even if the distortion is small");
   command->add_option("--vector", a->study.vector, "values of each peer")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
@@ -156,15 +156,16 @@ void add_bench(CLI::App& app, action& chosen) {
                    "repetitions with other values, places and failures")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  command->add_option("--seed", a->seed, "of all that is drawn")->capture_default_str();
+  command->add_option("--seed", a->seed, "seed of all random draws")->capture_default_str();
   command
-      ->add_option("--groups", a->assignment,
-                   "'dht': groups find together in it; 'given': they are told; default: dht up to "
-                   "16384 peers")
+      ->add_option(
+          "--groups", a->assignment,
+          "'dht': members find each other in it; 'given': groups are told; default: dht up to "
+          "16384 peers")
       ->check(CLI::IsMember({"dht", "given"}));
   command->add_option("--delay", a->delay_ms, "between two peers, one way, in ms")
       ->capture_default_str();
-  command->add_option("--rate", a->rate_mbit, "of each line, in Mbit/s")
+  command->add_option("--rate", a->rate_mbit, "rate of each line, in Mbit/s")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   command->add_option("--svg", a->svg, "draw the curves into this file");

@@ -50,7 +50,7 @@ struct chaos_arguments {
   bool show = false, keep = false, mutants = false;
 };
 
-/// What a case may take before it counts as hanging.
+/// The longest time of a case. A longer one counts as a hang.
 constexpr auto patience = std::chrono::minutes(5);
 
 /// The names of all injected bugs.
@@ -206,7 +206,7 @@ std::string command_of(const chaos_arguments& from, std::uint64_t seed) {
   return out;
 }
 
-/// Of what is wrong: 'same_bits', 'not healed', without times and numbers.
+/// The kind of a problem, without times and numbers: 'same_bits', 'not healed'.
 std::string kind_of(const chaos_result& what) {
   if (what.problems.empty()) return {};
   const auto& first = what.problems.front();
@@ -219,8 +219,8 @@ void report(const chaos_arguments& arguments, const chaos_case& what, const chao
   fmt::print("  again:   {}\n", command_of(arguments, what.seed));
 }
 
-/// Writes a scenario with less in it that fails alike: otherwise another bug would take the first
-/// one's place.
+/// Writes a smaller scenario that fails in the same way. With any failure allowed, another bug
+/// could take the first one's place.
 void write_smaller(const chaos_arguments& arguments, const chaos_case& what,
                    const std::string& kind) {
   const auto smaller = scenarios::shrink(what, [&](const chaos_case& less) {
@@ -242,8 +242,9 @@ struct case_loop {
   unsigned jobs = 1;
   chaos_options how;
 
-  /// `twice`: whether a seed's history is compared with that of a second run. `ended(seed, result)`
-  /// false: no more of them. `state`: what the terminal shows meanwhile.
+  /// Runs the cases. `twice(seed)`: whether the seed's history is compared with that of a second
+  /// run. `ended(seed, result)`: false ends the loop. `state()`: the text on the terminal
+  /// meanwhile.
   template <class Twice, class State, class Ended>
   void run(const std::string& conduct, Twice twice, State state, Ended ended) const {
     const auto columns = terminal_columns(STDERR_FILENO);
@@ -272,7 +273,7 @@ struct case_loop {
         if (!found->problems.empty()) clear();
         if (!ended(seed, *found)) return clear();
       }
-      // Where nobody watches, a log has a line a minute.
+      // A log that no terminal shows has a line a minute.
       if (!columns && wall_clock::now() < next_line) continue;
       next_line += std::chrono::minutes(1);
       const double seconds = std::chrono::duration<double>(wall_clock::now() - begun).count();
@@ -295,8 +296,8 @@ struct found_mutant {
   std::string problem;
 };
 
-/// The first of the seeds that shows the bug; each runs twice, because some bugs show in that
-/// alone.
+/// The first of the seeds that finds the bug. Each seed runs twice, because some bugs show only in
+/// the difference.
 std::optional<found_mutant> find_mutant(const case_loop& loop, const std::string& name) {
   std::optional<found_mutant> out;
   std::uint64_t tried = 0;
@@ -305,7 +306,7 @@ std::optional<found_mutant> find_mutant(const case_loop& loop, const std::string
       [&] { return fmt::format("{}: {} of {} seeds", name, tried, loop.last - loop.first + 1); },
       [&](std::uint64_t seed, const chaos_result& found) {
         ++tried;
-        // What fails without the bug, too, shows nothing.
+        // A case that fails without the bug, too, is no evidence.
         if (!found.problems.empty() &&
             running_case(draw_case(seed, loop.how), honest, true).wait().problems.empty())
           out = found_mutant{seed, found.problems.front()};
@@ -322,7 +323,7 @@ int show_mutants(const case_loop& loop) {
     const auto found = find_mutant(loop, name);
     if (interrupted()) return exit_interrupted;
     missed += found ? 0 : 1;
-    // What it says of the first time is enough.
+    // The text about the first occurrence is enough.
     const auto how = found ? found->problem.substr(0, found->problem.find(", first at "))
                            : fmt::format("not by {}..{}", loop.first, loop.last);
     fmt::print("{:<18} {:>6}  {}\n", name, found ? std::to_string(found->seed) : "-", how);
@@ -391,7 +392,7 @@ int chaos(const chaos_arguments& arguments) {
   std::vector<std::pair<std::uint64_t, std::string>> failures; // seed, kind
   loop.run(
       honest,
-      // So many of a hundred, whatever the seeds are.
+      // The share of a hundred is exact for any range of seeds.
       [&](std::uint64_t seed) {
         return arguments.only || static_cast<double>(seed * 37 % 100) < arguments.twice;
       },
@@ -409,7 +410,7 @@ int chaos(const chaos_arguments& arguments) {
       });
   fmt::print("{}", all.text());
   std::fflush(stdout);
-  // It takes minutes, so not before all have been seen.
+  // Shrinking takes minutes, so it begins after all seeds have run.
   if (!arguments.keep)
     for (const auto& [seed, kind] : failures)
       if (!interrupted()) write_smaller(arguments, draw_case(seed, how), kind);
@@ -432,12 +433,12 @@ void add_chaos(CLI::App& app, action& chosen) {
       ->check(CLI::Range(1u, 1024u));
   command
       ->add_option("--hours-virtual", arguments->hours,
-                   "how long each lasts (as long as some forty epochs of the swarm take); in the "
-                   "last third nothing goes wrong any more")
+                   "duration of each case (default: about forty epochs of the swarm). In its "
+                   "last third no fault strikes")
       ->type_name("H");
   command
       ->add_option("--check-determinism", arguments->twice,
-                   "of how many in a hundred a second run has to have the same history")
+                   "percentage of cases whose second run has to have the same history")
       ->type_name("PERCENT")
       ->capture_default_str()
       ->check(CLI::Range(0.0, 100.0));

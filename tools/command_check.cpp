@@ -1,4 +1,4 @@
-// shoal check FILE: is the scenario right? With --show: what exactly does it say?
+// shoal check FILE: reports mistakes in a scenario. --show prints every option with its value.
 #include "scenarios/programs/program.hpp"
 #include "scenarios/runner/runner.hpp"
 #include "scenarios/schema/load.hpp"

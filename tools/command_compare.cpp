@@ -1,4 +1,4 @@
-// shoal compare PREDICTED ACTUAL: how far a run was from its prediction.
+// shoal compare PREDICTED ACTUAL: the difference between a run and its prediction.
 #include "scenarios/compare/run_comparison.hpp"
 #include "tools/arguments.hpp"
 #include "tools/commands.hpp"
@@ -44,8 +44,8 @@ void add_compare(CLI::App& app, action& chosen) {
   auto arguments = std::make_shared<compare_arguments>();
   auto* command = app.add_subcommand(
       "compare",
-      "how far a run was from its prediction: round times, bytes, samples/s, loss, failures");
-  command->add_option("PREDICTED", arguments->predicted, "the run directory of a simulation, say")
+      "show how far a run was from its prediction: round times, bytes, samples/s, loss, failures");
+  command->add_option("PREDICTED", arguments->predicted, "a run directory, usually of a simulation")
       ->required()
       ->type_name("DIR");
   command
@@ -55,18 +55,18 @@ void add_compare(CLI::App& app, action& chosen) {
       ->type_name("DIR");
   command
       ->add_option("--tolerance", arguments->tolerance,
-                   "how far off a figure may be: 10% for all that are judged, loss=3% for one, "
-                   "bytes=off not to judge it "
+                   "the allowed error: 10% for all judged figures, loss=3% for one, "
+                   "bytes=off to leave one out "
                    "(default: round, rate and bytes 10%, loss 3%)")
       ->type_name("[KEY=]FRACTION")
       ->expected(1)
       ->take_all();
-  command->add_flag("--force", arguments->force, "compare runs of scenarios that differ, too");
+  command->add_flag("--force", arguments->force, "also compare runs of different scenarios");
   command->add_flag("--json", arguments->json, "print JSON on stdout");
   command->footer(fmt::format(
       "The keys are {}.\n"
-      "Whether two runs are the same, event by event, and where they part, says 'shoal diff'.\n"
-      "Exit status: 0 all that is judged is within its tolerance, 3 something is beyond it, 1 a "
+      "'shoal diff' says whether two runs are the same, event by event, and where they differ.\n"
+      "Exit status: 0 all judged figures are within their tolerance, 3 one is beyond it, 1 a "
       "directory that cannot\n"
       "be read or another scenario.",
       fmt::join(scenarios::figure_keys(), ", ")));

@@ -1,4 +1,4 @@
-// shoal diff A B: where two runs part, and what became of it.
+// shoal diff A B: the first event that differs between two runs, and the consequences.
 #include "scenarios/compare/run_diff.hpp"
 #include "tools/arguments.hpp"
 #include "tools/commands.hpp"

@@ -1,4 +1,4 @@
-// shoal explain RUN: why a transfer, or a round, took as long as it did.
+// shoal explain RUN: the reasons why a transfer, or a round, took as long as it did.
 #include "scenarios/record/explain.hpp"
 #include "scenarios/record/study_directory.hpp"
 #include "tools/arguments.hpp"
@@ -53,7 +53,8 @@ int explain(const explain_arguments& arguments) {
 
 void add_explain(CLI::App& app, action& chosen) {
   auto arguments = std::make_shared<explain_arguments>();
-  auto* command = app.add_subcommand("explain", "why a transfer or a round took as long as it did");
+  auto* command =
+      app.add_subcommand("explain", "tell why a transfer or a round took as long as it did");
   command->add_option("RUN", arguments->run, "a run directory")->required()->type_name("DIR");
   auto* which = command->add_option_group("what");
   auto* flow = which->add_option("--flow", arguments->flow, "a transfer's number")->type_name("N");

@@ -54,7 +54,7 @@ int generate(const generate_arguments& arguments) {
   if (auto loaded = learn::load_torch(); !loaded) return fail(loaded.error());
   const learn::transformer model(*config);
   auto random = stream(arguments.seed, "generate");
-  // A terminal gets only what it can show; a file gets the bytes.
+  // A terminal gets only printable text. A file gets the bytes.
   const bool terminal = isatty(STDOUT_FILENO) != 0;
   auto print = [&](const std::string& bytes) {
     auto shown = terminal ? learn::printable(bytes) : bytes;
@@ -64,14 +64,14 @@ int generate(const generate_arguments& arguments) {
   catch_interrupts();
   bool good = print(arguments.prompt);
   auto tokens = codec.encode(arguments.prompt);
-  const auto line_feed = codec.encode("\n"); // what an empty prompt stands for
+  const auto line_feed = codec.encode("\n"); // an empty prompt stands for this
   for (std::uint64_t i = 0; i < arguments.tokens && good && !interrupted(); ++i) {
     const std::span<const learn::token_id> seen =
         tokens.empty() ? line_feed : std::span<const learn::token_id>(tokens);
     const auto next = learn::generate(model, state->parameters, seen, 1, options, random);
     good = print(codec.decode(next));
     tokens.push_back(next.front());
-    // The model sees no more than the end of a long text.
+    // The model sees only the end of a long text.
     if (tokens.size() > 2 * model.context())
       tokens.erase(tokens.begin(), tokens.end() - static_cast<std::ptrdiff_t>(model.context()));
   }
@@ -96,7 +96,7 @@ void add_generate(CLI::App& app, action& chosen) {
   command->add_option("model", arguments->from, "a run directory or its final.ckpt")
       ->required()
       ->type_name("DIR|CKPT");
-  command->add_option("--prompt", arguments->prompt, "what the text begins with")
+  command->add_option("--prompt", arguments->prompt, "the beginning of the text")
       ->type_name("TEXT")
       ->capture_default_str();
   command->add_option("--tokens", arguments->tokens, "bytes to write after it")
@@ -106,12 +106,12 @@ void add_generate(CLI::App& app, action& chosen) {
   command->add_option("--temperature", arguments->temperature, "0 always takes the likeliest byte")
       ->type_name("T")
       ->capture_default_str();
-  command->add_option("--top-k", arguments->top_k, "choose among so many likeliest; 0: all")
+  command->add_option("--top-k", arguments->top_k, "choose among the K likeliest bytes; 0: all")
       ->type_name("K")
       ->capture_default_str();
   command
       ->add_option("--top-p", arguments->top_p,
-                   "choose among the likeliest that make up this probability")
+                   "choose among the likeliest bytes with this total probability")
       ->type_name("P")
       ->capture_default_str();
   command->add_option("--seed", arguments->seed, "the same seed writes the same text")

@@ -1,5 +1,6 @@
-// shoal keys init, request, admit, revoke, show, verify: who may take part in a swarm of real
-// hosts. docs/security.md.
+// shoal keys init, request, admit, revoke, show, verify: the certificates of the hosts that may
+// join a
+// swarm of real hosts. docs/security.md describes them.
 #include "kernels/base/units.hpp"
 #include "netem/wire/key_files.hpp"
 #include "netem/wire/moderator_folder.hpp"
@@ -40,7 +41,7 @@ std::int64_t utc_now() {
       .count();
 }
 
-/// Of --valid, if it is there. Says on stderr what is wrong with it.
+/// The value of --valid, or `standard` without it. Prints the error on stderr, if there is one.
 std::optional<duration> validity(const keys_arguments& arguments, const char* standard) {
   const std::string text = arguments.valid.empty() ? standard : arguments.valid;
   const auto read = parse_duration(text);
@@ -62,7 +63,7 @@ int init(const keys_arguments& arguments) {
   if (!made) return fail(made.error());
   fmt::print("{}: the moderator of swarm '{}', until {}\n", arguments.out, arguments.swarm,
              utc_text(now + valid->count()));
-  fmt::print("  moderator.key  who has it may admit anybody: keep it off the nodes, and a copy in "
+  fmt::print("  moderator.key  its holder may admit any node: keep it off the nodes, and a copy in "
              "a safe place\n");
   fmt::print("next: 'shoal keys admit NAME --moderator {} -o DIR', or with the request that a "
              "volunteer sends\n",
@@ -88,7 +89,7 @@ int request(const keys_arguments& arguments) {
   return exit_ok;
 }
 
-/// What earlier certificates of that name mean for a new one.
+/// Prints which earlier certificates of that name stay valid beside a new one.
 void print_renewal(const moderator_folder& folder, const admitted& made, std::int64_t now) {
   std::vector<const admitted*> valid;
   std::size_t earlier = 0;
@@ -109,8 +110,8 @@ bool is_request(const std::string& who) {
   return who.ends_with(".csr") || who.find('/') != std::string::npos;
 }
 
-/// The folder of the node's own key, on the same machine: the answer to a request may go there
-/// directly.
+/// Whether this is the folder of the node's own key, on the same machine. The answer to a request
+/// may go there directly.
 bool is_folder_of(const fs::path& request, const fs::path& folder) {
   std::error_code error;
   const fs::path own = request.has_parent_path() ? request.parent_path() : fs::path(".");
@@ -135,7 +136,7 @@ int admit(const keys_arguments& arguments) {
   }
   auto folder = moderator_folder::open(arguments.moderator, now);
   if (!folder) return fail(folder.error());
-  // Before anything is issued: can it be handed over?
+  // The output folder is opened before a certificate is issued, so that no issued one is lost.
   std::optional<new_folder> out;
   if (key || !is_folder_of(arguments.who, arguments.out)) {
     auto made = new_folder::create(arguments.out);
@@ -174,7 +175,7 @@ int revoke(const keys_arguments& arguments) {
   const std::int64_t now = utc_now();
   auto folder = moderator_folder::open(arguments.moderator, now);
   if (!folder) return fail(folder.error());
-  // As 'openssl x509 -serial' and others write it: capitals, colons.
+  // 'openssl x509 -serial' and other tools write serials in capitals or with colons.
   std::string serial;
   for (char c : arguments.who)
     if (c != ':') serial += c >= 'A' && c <= 'F' ? static_cast<char>(c - 'A' + 'a') : c;
@@ -192,10 +193,11 @@ int revoke(const keys_arguments& arguments) {
   }
   if (name.empty()) {
     const auto meant = scenarios::closest(arguments.who, names);
-    return fail(fmt::format(
-        "nobody with the name or serial '{}' was admitted here{}", arguments.who,
-        meant ? fmt::format("; did you mean '{}'?", *meant)
-              : fmt::format("; 'shoal keys show {}' lists who was", arguments.moderator)));
+    return fail(fmt::format("no node with the name or serial '{}' was admitted here{}",
+                            arguments.who,
+                            meant ? fmt::format("; did you mean '{}'?", *meant)
+                                  : fmt::format("; 'shoal keys show {}' lists the admitted nodes",
+                                                arguments.moderator)));
   }
   if (serials.empty()) {
     fmt::print("{} of '{}' {} revoked before; nothing changed\n", count_of(before, "certificate"),
@@ -242,7 +244,7 @@ int verify(const keys_arguments& arguments) {
       refuse(text.error());
       continue;
     }
-    // Who was admitted when it was signed; that the certificate has ended since takes nothing back.
+    // The certificate has to be valid at the time of signing. A later end takes nothing back.
     const auto until = scenarios::contribution_until(*text);
     const auto said = until ? read_signed_text(*text, scenarios::contribution_kind, *ca, *until)
                             : failure{until.error()};
@@ -259,8 +261,8 @@ int verify(const keys_arguments& arguments) {
 } // namespace
 
 void add_keys(CLI::App& app, action& chosen) {
-  auto* command = app.add_subcommand(
-      "keys", "keys and certificates: who may take part in a swarm of real hosts");
+  auto* command =
+      app.add_subcommand("keys", "manage the keys and certificates of a swarm of real hosts");
   command->require_subcommand(1);
   auto arguments = std::make_shared<keys_arguments>();
   const auto add = [&](const char* name, const char* what, int (*run)(const keys_arguments&)) {
@@ -305,7 +307,8 @@ void add_keys(CLI::App& app, action& chosen) {
       ->required()
       ->type_name("DIR");
   add_valid(let_in, "30d");
-  let_in->add_flag("--operator", arguments->operates, "it may tell nodes to leave (shoal drain)");
+  let_in->add_flag("--operator", arguments->operates,
+                   "the holder may tell nodes to leave (shoal drain)");
 
   auto* take_back = add("revoke", "take back a node's certificates, or one of them", revoke);
   take_back->add_option("WHO", arguments->who, "the name of a node, or a serial number")
@@ -313,14 +316,14 @@ void add_keys(CLI::App& app, action& chosen) {
       ->type_name("NAME|SERIAL");
   add_moderator(take_back);
 
-  auto* look =
-      add("show",
-          "what files and folders of keys hold, and whether it is valid now; never a secret", show);
+  auto* look = add(
+      "show",
+      "show what files and folders of keys hold, and whether they are valid now; never a secret",
+      show);
   look->add_option("PATH", arguments->paths, "files or folders")->required()->type_name("FILE|DIR");
 
-  auto* prove =
-      add("verify", "what nodes say that they have contributed, and whether they have signed it",
-          verify);
+  auto* prove = add(
+      "verify", "show what nodes report as their contribution, and check their signatures", verify);
   prove->add_option("PATH", arguments->paths, "run directories of nodes, or their contribution.txt")
       ->required()
       ->type_name("DIR|FILE");

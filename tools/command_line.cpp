@@ -20,7 +20,7 @@ bool shortens(const std::string& word, const std::string& whole) {
   return found == word.size();
 }
 
-/// Of '--seed' and '--set', '--sed' lacks a letter of the first.
+/// The option nearest to `word`: '--sed' is '--seed' without a letter, not '--set'.
 std::optional<std::string> meant_option(const std::string& word,
                                         const std::vector<std::string>& known) {
   std::optional<std::string> out;

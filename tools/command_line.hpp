@@ -1,4 +1,4 @@
-// What is said about a command line that is wrong: the nearest command or option.
+// Error messages for a wrong command line, which name the nearest command or option.
 #pragma once
 
 #include <string>
@@ -10,20 +10,22 @@ class App;
 
 namespace shoal::tools {
 
-/// 'help' and 'help COMMAND' as '--help' and 'COMMAND --help'; anything else as it is.
+/// 'help' and 'help COMMAND' become '--help' and 'COMMAND --help'. Other arguments stay.
 std::vector<std::string> without_help_command(std::vector<std::string> arguments);
 
-/// Before parsing: a first argument that should be a command and is none. Empty if it is fine.
+/// The error for a first argument that should be a command and is none. Called before parsing.
+/// Empty if there is no error.
 std::string unknown_command(const CLI::App& app, const std::vector<std::string>& arguments);
 
-/// The command that was chosen, a command's command included; `app` itself if none was.
+/// The command that the user chose, which may be the subcommand of a command. `app` itself if none
+/// was chosen.
 const CLI::App& innermost(const CLI::App& app);
 
-/// 'help bench averaging', for the command that was chosen.
+/// The text 'help bench averaging', for the chosen command.
 std::string help_for(const CLI::App& app);
 
-/// After parsing failed: an option that the command does not have. Empty if that is not what is
-/// wrong.
+/// The error for an option that the command does not have. Called after parsing failed. Empty if
+/// the failure has another cause.
 std::string unknown_option(const CLI::App& app);
 
 } // namespace shoal::tools

@@ -1,4 +1,4 @@
-// shoal memory: how much memory training a transformer takes, with the formula of each figure.
+// shoal memory: the memory that training a transformer takes, with the formula of each figure.
 #include "kernels/learn/transformer_math.hpp"
 #include "kernels/memory_estimate.hpp"
 #include "kernels/optimizer.hpp"
@@ -32,7 +32,7 @@ using kernels::seeds_memory;
 using kernels::shoal_memory;
 
 constexpr double bytes_in_gib = 1024.0 * 1024.0 * 1024.0;
-/// Of GPT-2, for shapes that do not say otherwise.
+/// The values of GPT-2, for shapes that do not give their own.
 constexpr std::int64_t usual_context = 1024, usual_vocabulary = 50257, usual_head = 64,
                        usual_inner = 4;
 
@@ -70,7 +70,7 @@ std::string optimizer_name(const kernels::optimizer_config& from) {
   return "adam";
 }
 
-/// What a peer of the scenario trains. Says what is wrong.
+/// Reads the model, optimizer and batch of the scenario's peers. Prints the error, if there is one.
 bool take_scenario(const memory_arguments& a, memory_choices& out) {
   const auto loaded = scenarios::load(a.file, a.sets);
   print_diagnostics(loaded.errors);
@@ -78,7 +78,7 @@ bool take_scenario(const memory_arguments& a, memory_choices& out) {
   if (!loaded.value) return false;
   if (!loaded.value->program.definition().on_runner() ||
       !loaded.value->workload.options.holds<scenarios::transformer_options>())
-    return fail(a.file + " trains no transformer; only of those the memory is known"), false;
+    return fail(a.file + " trains no transformer; the estimate knows only transformers"), false;
   const auto& work = loaded.value->workload.as<scenarios::transformer_options>();
   const auto number = [](std::uint64_t value) { return static_cast<std::int64_t>(value); };
   const auto width = number(work.dim);
@@ -98,7 +98,7 @@ bool take_scenario(const memory_arguments& a, memory_choices& out) {
   return true;
 }
 
-/// Says what is wrong.
+/// Prints the error, if there is one.
 bool take_model(const memory_arguments& a, memory_choices& out) {
   const auto& models = memory_models();
   const auto found = std::find_if(models.begin(), models.end(),
@@ -113,7 +113,7 @@ bool is_named(const memory_arguments& a) {
   return !a.file.empty() || !a.model.empty();
 }
 
-/// Requires: a name, or layers and dim. Says what is wrong.
+/// Requires: a name, or layers and dim. Prints the error, if there is one.
 std::optional<memory_choices> choices_of(const memory_arguments& a) {
   memory_choices out;
   const bool named = is_named(a);
@@ -171,7 +171,7 @@ json definition_json(const kernels::memory_definition& of) {
       {"name", of.name}, {"unit", to_string(of.unit)}, {"formula", of.formula}, {"what", of.what}};
 }
 
-/// Everything that an estimate is made of, so that the page makes the same.
+/// All inputs of an estimate, so that the page can compute the same.
 json memory_model_json() {
   json out{{"models", json::array()},
            {"optimizers", json::array()},
@@ -290,7 +290,7 @@ int list_models(bool as_json) {
 int memory(const memory_arguments& a) {
   if (a.list) return list_models(a.json);
   if (!is_named(a) && (!a.layers || !a.dim))
-    return fail("whose memory? A scenario, --model NAME, or a shape: at least --layers and --dim; "
+    return fail("give a scenario, --model NAME, or a shape with at least --layers and --dim; "
                 "--list shows the models",
                 exit_usage);
   const auto choices = choices_of(a);
@@ -304,7 +304,8 @@ int memory(const memory_arguments& a) {
 
 void add_memory(CLI::App& app, action& chosen) {
   auto a = std::make_shared<memory_arguments>();
-  auto* command = app.add_subcommand("memory", "how much memory training a model takes, and why");
+  auto* command =
+      app.add_subcommand("memory", "show how much memory training a model takes, with formulas");
   auto* file =
       command->add_option("scenario", a->file, "take model, optimizer and batch from a YAML file")
           ->type_name("FILE");
@@ -322,11 +323,11 @@ void add_memory(CLI::App& app, action& chosen) {
   size("--dim", a->dim, "width");
   size("--heads", a->heads, "heads of attention (one for each 64 of the width)");
   size("--hidden", a->hidden, "width inside a layer (4 times the width)");
-  size("--vocabulary", a->vocabulary, "tokens that there are (50257)");
+  size("--vocabulary", a->vocabulary, "number of tokens (50257)");
   size("--context", a->context, "tokens in a sample (1024)");
   size("--batch", a->batch, "samples at once (1)");
   size("--sharing", a->sharing,
-       "so many groups of layers have parameters of their own; the layers of a group share them "
+       "number of groups of layers; the layers of a group share parameters "
        "(0: all have)");
   command
       ->add_option("--optimizer", a->optimizer,
@@ -334,13 +335,13 @@ void add_memory(CLI::App& app, action& chosen) {
       ->type_name("NAME");
   command->add_option("--precision", a->precision, "f32, mixed or f16 (mixed)")->type_name("NAME");
   command->add_flag("--checkpointing", a->checkpointing,
-                    "activations are computed again, layer by layer");
-  command->add_flag("--offload", a->offload, "the optimizer's state is in main memory");
-  command->add_flag("--swarm", a->swarm, "what a peer of a swarm holds besides; scenarios have it");
+                    "compute activations again, layer by layer");
+  command->add_flag("--offload", a->offload, "keep the optimizer's state in main memory");
+  command->add_flag("--swarm", a->swarm,
+                    "add the further memory of a peer in a swarm; a scenario implies it");
   size("--gpus", a->gpus, "the seeds' calculator only: GPUs (1)");
   size("--zero", a->zero, "the seeds' calculator only: stage of ZeRO (0)");
-  command->add_flag("--list", a->list,
-                    "show the models; with --json everything that figures are made of");
+  command->add_flag("--list", a->list, "show the models; with --json all inputs of the figures");
   command->add_flag("--json", a->json, "print JSON on stdout");
   command->callback([a, &chosen] { chosen = [a] { return memory(*a); }; });
 }

@@ -80,21 +80,21 @@ int make_new(const new_arguments& arguments) {
 void add_new(CLI::App& app, action& chosen) {
   auto arguments = std::make_shared<new_arguments>();
   auto* command = app.add_subcommand("new", "write a commented scenario to begin with");
-  command->add_option("name", arguments->name, "its name; the file is NAME.yaml")
+  command->add_option("name", arguments->name, "name of the scenario; the file is NAME.yaml")
       ->required()
       ->type_name("NAME");
-  command->add_option("--peers", arguments->peers, "how many peers (8)")->type_name("N");
+  command->add_option("--peers", arguments->peers, "number of peers (8)")->type_name("N");
   command
       ->add_option("--workload", arguments->workload,
                    "transformer, timing, quadratic or logistic (transformer)")
       ->type_name("KIND");
-  command
-      ->add_option("--churn", arguments->churn, "do peers come and go: none, some or heavy (none)")
+  command->add_option("--churn", arguments->churn, "churn of the peers: none, some or heavy (none)")
       ->type_name("LEVEL");
   command->add_option("--minutes", arguments->minutes, "virtual time (10)")->type_name("M");
-  command->add_flag("-y,--yes", arguments->yes, "ask nothing; what is not given has its default");
+  command->add_flag("-y,--yes", arguments->yes,
+                    "ask nothing, and use defaults for missing answers");
   command->add_flag("--force", arguments->force, "replace a file that exists");
-  command->footer("On a terminal it asks for what is not given.");
+  command->footer("On a terminal the command asks for missing answers.");
   command->callback(
       [arguments, &chosen] { chosen = [arguments] { return make_new(*arguments); }; });
 }

@@ -30,7 +30,7 @@ struct node_arguments {
   bool outbound_only = false, shape = false, pace = false;
 };
 
-/// Prints what is wrong; false if something is.
+/// Checks the addresses. Prints every error; returns false if there is one.
 bool addresses(const node_arguments& from, scenarios::node_options& into) {
   bool good = true;
   auto parse = [&](const char* option, const std::string& text) {
@@ -47,7 +47,7 @@ bool addresses(const node_arguments& from, scenarios::node_options& into) {
     if (auto at = parse("--advertise", from.advertise)) into.advertise = at->text();
   for (const auto& each : from.join)
     if (auto at = parse("--join", each)) {
-      // Now, because later it would only be tried again and again.
+      // The name is resolved now, because later the node would only retry again and again.
       if (auto numbers = netem::wire::resolve(*at); !numbers) {
         fmt::print(stderr, "error: --join: {}\n", numbers.error());
         good = false;
@@ -62,22 +62,25 @@ bool addresses(const node_arguments& from, scenarios::node_options& into) {
     return false;
   }
   if (!into.listen && !from.outbound_only) {
-    fmt::print(stderr, "error: say where this host listens with --listen HOST:PORT, or that others "
-                       "cannot reach it with --outbound-only\n");
+    fmt::print(stderr,
+               "error: give the address of this host with --listen HOST:PORT, or say that others "
+               "cannot reach it with --outbound-only\n");
     return false;
   }
   if (from.outbound_only && into.join.empty()) {
-    fmt::print(stderr, "error: a host that others cannot reach has to --join one that they can\n");
+    fmt::print(stderr,
+               "error: a host that others cannot reach has to --join a host that they can reach\n");
     return false;
   }
   const auto any = into.listen && (into.listen->host == "0.0.0.0" || into.listen->host == "::");
   if (any && into.advertise.empty()) {
-    // What others would be told is not an address of anybody. Our own name is, where names work.
+    // Other hosts cannot dial a wildcard address. They can dial this machine's name where names
+    // resolve.
     const auto name = host_name();
     auto numbers = netem::wire::resolve({name, into.listen->port});
     if (!numbers || numbers->host.starts_with("127.")) {
       fmt::print(stderr,
-                 "error: --listen {} takes from all sides, but what should others dial? Say it "
+                 "error: --listen {} listens on all interfaces; give the address that others dial "
                  "with --advertise HOST:PORT\n",
                  from.listen);
       return false;
@@ -87,7 +90,8 @@ bool addresses(const node_arguments& from, scenarios::node_options& into) {
   return true;
 }
 
-/// What everybody who joins types alike; names, addresses and keys are each one's own.
+/// The command line that every joining host types alike. Names, addresses and keys differ between
+/// hosts.
 std::string invitation(const node_arguments& from) {
   std::string out = "shoal node " + from.scenario.file;
   for (const auto& set : from.scenario.sets) out += fmt::format(" --set '{}'", set);
@@ -132,7 +136,7 @@ int run(node_arguments arguments) {
     auto size = parse_size(arguments.relay);
     if (!size) return fail(fmt::format("--relay: {}", size.error()), exit_usage);
     if (!node.listen)
-      return fail("--relay: who passes on for others has to be one that they can dial: --listen",
+      return fail("--relay: a relay has to be a host that others can dial: give --listen",
                   exit_usage);
     node.relay_bytes = size->bytes;
   }
@@ -199,39 +203,42 @@ void add_node(CLI::App& app, action& chosen) {
       ->allow_extra_args(false);
   command
       ->add_option("--name", arguments->name,
-                   "which host this is: one of the scenario (home-3, shard-0), or any other with "
+                   "name of this host: one of the scenario (home-3, shard-0), or another one with "
                    "--group (default: its keys' name, or the host's)")
       ->type_name("NAME");
   command
-      ->add_option("--group", arguments->group, "the group of the scenario that this host is like")
+      ->add_option("--group", arguments->group,
+                   "the scenario's group with the settings of this host")
       ->type_name("GROUP");
   command
-      ->add_option("--listen", arguments->listen, "where others reach this host, as 0.0.0.0:7000")
+      ->add_option("--listen", arguments->listen,
+                   "the address at which others reach this host, as 0.0.0.0:7000")
       ->type_name("HOST:PORT");
   command
       ->add_option("--advertise", arguments->advertise,
-                   "what others are told to dial, if that is another address")
+                   "the address that others dial, if it is another one")
       ->type_name("HOST:PORT");
   command->add_flag("--outbound-only", arguments->outbound_only,
                     "others cannot dial this host; they reach it over the links that it opens");
   command
       ->add_option("--join", arguments->join,
-                   "a host that is there already; repeatable. The first host of a swarm joins "
-                   "nobody, and may name itself")
+                   "a running host of the swarm; repeatable. The first host of a swarm joins "
+                   "no host, and may name itself")
       ->type_name("HOST:PORT")
       ->allow_extra_args(false);
   arguments->keys.add_to(*command);
   command
       ->add_option("--uplink", arguments->uplink,
-                   "this host's uplink: bulk is sent a little slower, so that small messages do "
+                   "this host's uplink. Bulk is sent a little slower, so that small messages do "
                    "not wait behind it; "
                    "'unlimited' sends as fast as it goes (default: the scenario's)")
       ->type_name("RATE");
   command
       ->add_option("--relay", arguments->relay,
-                   "pass on up to so much between hosts that can only dial")
+                   "the amount of data that this host relays between hosts that can only dial")
       ->type_name("SIZE");
-  command->add_flag("--shape", arguments->shape, "put the scenario's network before the real one");
+  command->add_flag("--shape", arguments->shape,
+                    "delay messages as in the scenario's network, before the real one");
   command->add_flag("--pace", arguments->pace, "compute no faster than the scenario's device does");
   arguments->runner.add_to(*command, "end after this time, as in 90s",
                            "compute threads (default: the cores but one)");

@@ -38,7 +38,7 @@ struct probe_arguments {
   bool shard = false;
 };
 
-/// As many digits as a measurement on a shared line is good for.
+/// Rounds to the digits that a measurement on a shared line can support.
 data_rate rounded(double bits_per_second) {
   return {std::stod(fmt::format("{:.4g}", bits_per_second))};
 }
@@ -72,7 +72,7 @@ int measure(const probe_arguments& arguments) {
     return fail(fmt::format("--name: '{}' cannot name a host: use a-z, 0-9, '_' and '-'", name),
                 exit_usage);
 
-  // What is known of it stays, but for what is measured.
+  // Earlier entries stay, except for the measured values.
   scenarios::inventory all;
   std::error_code error;
   if (!arguments.out.empty() && std::filesystem::exists(arguments.out, error)) {
@@ -106,11 +106,13 @@ int measure(const probe_arguments& arguments) {
     if (!line) return fail(line.error(), exit_run_failed);
     const auto other = equals == std::string::npos ? line->name : text.substr(0, equals);
     if (other.empty())
-      return fail(fmt::format("--to: without keys nobody says who is at {}: write --to NAME={}",
-                              at->text(), at->text()),
-                  exit_usage);
+      return fail(
+          fmt::format(
+              "--to: without keys the name of the host at {} is unknown: write --to NAME={}",
+              at->text(), at->text()),
+          exit_usage);
     host.delays[other] = std::chrono::duration_cast<std::chrono::microseconds>(line->round_trip);
-    // A line is as fast as the fastest of the ways over it.
+    // A line is as fast as the fastest path over it.
     host.up = std::max(host.up, rounded(line->up), [](data_rate a, data_rate b) {
       return a.bits_per_second < b.bits_per_second;
     });
@@ -126,8 +128,8 @@ int measure(const probe_arguments& arguments) {
       *rate = *given;
     }
     if (rate->bits_per_second <= 0)
-      return fail(fmt::format("nothing is known of the line: measure it with --to another host, "
-                              "where 'shoal probe --listen' answers, or say it with {} RATE",
+      return fail(fmt::format("the line's rates are unknown: measure them with --to another host, "
+                              "where 'shoal probe --listen' answers, or give them with {} RATE",
                               option),
                   exit_usage);
   }
@@ -173,12 +175,14 @@ void add_probe(CLI::App& app, action& chosen) {
       ->type_name("NAME");
   command
       ->add_option("--address", arguments->address,
-                   "where others will dial it; without it they cannot")
+                   "the address that others will dial; without it they cannot dial this host")
       ->type_name("HOST:PORT");
-  command->add_option("--group", arguments->group, "the group of the scenario that it is like")
+  command
+      ->add_option("--group", arguments->group,
+                   "the scenario's group with the settings of this host")
       ->type_name("GROUP");
   command->add_flag("--shard", arguments->shard,
-                    "it has the text, and will run the data shard: nothing is computed");
+                    "this host has the text and will run the data shard; no computing is measured");
   command
       ->add_option(
           "--to", arguments->to,
@@ -187,20 +191,18 @@ void add_probe(CLI::App& app, action& chosen) {
       ->allow_extra_args(false);
   command
       ->add_option("--listen", arguments->listen,
-                   "answer others who measure their lines to here, until ended")
+                   "answer hosts that measure their lines to this one, until ended")
       ->type_name("HOST:PORT");
   arguments->keys.add_to(*command);
-  command
-      ->add_option("--up", arguments->up,
-                   "the uplink, if it is known better than it can be measured")
+  command->add_option("--up", arguments->up, "the uplink, if it is known better than by measuring")
       ->type_name("RATE");
-  command->add_option("--down", arguments->down, "the same of the downlink")->type_name("RATE");
-  command->add_option("--time", arguments->time, "for how long each is measured (5s)")
+  command->add_option("--down", arguments->down, "the same for the downlink")->type_name("RATE");
+  command->add_option("--time", arguments->time, "duration of each measurement (5s)")
       ->type_name("TIME");
   command
       ->add_option("-o,--out", arguments->out,
-                   "put it into this inventory, which is made if it is not there; what the "
-                   "operator wrote stays")
+                   "write the host into this inventory, and keep the operator's lines; a missing "
+                   "inventory is created")
       ->type_name("FILE");
   command->callback([arguments, &chosen] { chosen = [arguments] { return run(*arguments); }; });
 }

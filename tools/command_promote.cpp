@@ -1,5 +1,6 @@
-// shoal promote: from a scenario and measured hosts to a prediction, and the files with which a
-// launcher runs it.
+// shoal promote: turns a scenario and measured hosts into a prediction, and into the files with
+// which a
+// launcher runs the scenario.
 #include "netem/wire/address.hpp"
 #include "scenarios/observe/run_directory.hpp"
 #include "scenarios/promote/deployment.hpp"
@@ -46,7 +47,7 @@ struct promote_arguments {
   bool insecure = false, pace = false, offline = false, quiet = false;
 };
 
-/// Why nobody can be reached at a TCP port there; nothing if somebody can.
+/// The reason why no host answers at that TCP port; nothing if one answers.
 std::optional<std::string> unreachable(const std::string& host, const std::string& port) {
   addrinfo hints{}, *found = nullptr;
   hints.ai_socktype = SOCK_STREAM;
@@ -71,7 +72,8 @@ std::optional<std::string> unreachable(const std::string& host, const std::strin
   return reached ? std::nullopt : std::optional(why);
 }
 
-/// Hosts that cannot be found; of target ssh also those that do not answer. A sentence each.
+/// A sentence for each host that cannot be found. With target ssh, also for each host that does not
+/// answer.
 std::vector<std::string> missing_hosts(const deployment& what, bool by_ssh) {
   std::vector<std::pair<std::string, std::future<std::optional<std::string>>>> asked;
   for (const auto& host : what.hosts) {
@@ -147,7 +149,7 @@ int run(const promote_arguments& arguments) {
   const auto values = values_of(*scenario);
   if (!values) return fail(values.error());
 
-  // All that is wrong, at once.
+  // All errors are reported at once.
   std::vector<std::string> wrong;
   auto promoted = promote(*scenario, *hosts.value, *values, wrong);
   auto plan = deployment_of(promoted ? promoted->what : *scenario, *hosts.value);
@@ -162,7 +164,7 @@ int run(const promote_arguments& arguments) {
   }
   for (const auto& note : promoted->notes) fmt::print(stderr, "note: {}\n", note);
 
-  // In a folder beside it, so that what is there is whole.
+  // The files are written into a folder beside the final one, so that the final folder is complete.
   const auto partial = arguments.out + ".partial";
   fs::remove_all(partial, error);
   fs::create_directories(partial, error);
@@ -212,7 +214,7 @@ int run(const promote_arguments& arguments) {
       fs::permissions(path, fs::perms::owner_exec | fs::perms::group_exec | fs::perms::others_exec,
                       fs::perm_options::add, error);
   }
-  fs::remove(arguments.out, error); // an empty one
+  fs::remove(arguments.out, error); // the folder is empty
   fs::rename(partial, arguments.out, error);
   if (error) return give_up(fmt::format("cannot make '{}': {}", arguments.out, error.message()));
   std::string names;

@@ -1,4 +1,4 @@
-// shoal replay DIR: does the same run come out again?
+// shoal replay DIR: runs a run again and compares the hashes.
 #include "scenarios/compare/replay.hpp"
 #include "scenarios/compare/run_diff.hpp"
 #include "scenarios/runner/runner.hpp"
@@ -29,7 +29,7 @@ struct replay_arguments {
   unsigned workers = 0;
 };
 
-/// Said before anything runs, because it may explain the rest.
+/// Prints what changed since the run, before anything runs, because it may explain a difference.
 int say_what_changed(const scenarios::replay_plan& plan) {
   auto work = scenarios::prepare_workload(plan.what);
   if (!work) return fail(work.error());
@@ -91,7 +91,7 @@ int replay(const replay_arguments& arguments) {
     if (arguments.out.empty()) difference->b = "the replay";
     fmt::print("\n{}", scenarios::to_text(*difference));
   } else {
-    fmt::print(stderr, "note: where they diverge cannot be said: {}\n", difference.error());
+    fmt::print(stderr, "note: the first difference is unknown: {}\n", difference.error());
   }
   return exit_run_failed;
 }
@@ -100,7 +100,8 @@ int replay(const replay_arguments& arguments) {
 
 void add_replay(CLI::App& app, action& chosen) {
   auto arguments = std::make_shared<replay_arguments>();
-  auto* command = app.add_subcommand("replay", "run a run again and check that the same comes out");
+  auto* command =
+      app.add_subcommand("replay", "run a run again and check that the result is the same");
   command->add_option("directory", arguments->directory, "a run directory")
       ->required()
       ->type_name("DIR");

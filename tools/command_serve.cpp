@@ -1,4 +1,4 @@
-// shoal serve DIR...: the page of runs that are over, or still write their directories.
+// shoal serve DIR...: serves the page of runs that are over or still go on.
 #include "scenarios/page/page_file.hpp"
 #include "scenarios/page/page_server.hpp"
 #include "tools/arguments.hpp"
@@ -47,7 +47,7 @@ int serve(const serve_arguments& arguments) {
     // Directories that a run still writes grow.
     for (const std::size_t i : runs->read_again()) {
       if (i == feeds.size()) {
-        // Another host has come.
+        // Another host has joined.
         add(runs->all()[i]);
         (*server)->add(feeds.back());
         continue;
@@ -67,7 +67,7 @@ void add_serve(CLI::App& app, action& chosen) {
   command
       ->add_option("RUN", arguments->runs,
                    "run directories, or folders of them (a folder of a cluster's nodes is one "
-                   "run); the first one is the prediction that the others are compared with")
+                   "run). The others are compared with the first one, the prediction")
       ->required()
       ->type_name("DIR");
   command

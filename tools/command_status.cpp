@@ -1,4 +1,4 @@
-// shoal status and shoal drain: what an operator asks a running swarm, and tells a node of it.
+// shoal status and shoal drain: an operator's question to a running swarm, and an order to a node.
 #include "kernels/base/units.hpp"
 #include "netem/wire/address.hpp"
 #include "netem/wire/credentials.hpp"
@@ -41,15 +41,15 @@ struct visit_arguments {
   bool json = false, links = false;
 };
 
-/// A host of the swarm, as far as we know it.
+/// A host of the swarm, with all that is known about it.
 struct seen_host {
-  std::string where; // empty: it cannot be dialled
+  std::string where; // empty: the host cannot be dialled
   std::optional<node_report> says;
-  std::string why_not;    // it says nothing
-  std::string known_from; // whose neighbour it is
+  std::string why_not;    // the reason why it does not answer
+  std::string known_from; // the neighbour that reported it
 };
 
-/// Asks the host at `join`, those that it has links with, theirs, and so on. Errors: the first one
+/// Asks the host at `join`, then its linked hosts, then theirs, and so on. Errors: the first host
 /// does not answer.
 result<std::map<std::string, seen_host>>
 ask_around(const address& join, const std::optional<netem::wire::credentials>& keys) {
@@ -121,7 +121,7 @@ std::string delay_text(std::optional<double> seconds) {
   return seconds ? fmt::format("{:.{}f} ms", *seconds * 1e3, *seconds < 0.00995 ? 1 : 0) : "-";
 }
 
-/// What goes over its links, and the median of their round trips.
+/// The traffic over a host's links, and the median of their round trips.
 struct link_totals {
   double sends = 0, receives = 0;
   std::optional<double> round_trip;
@@ -131,7 +131,7 @@ link_totals totals_of(const node_report& of) {
   link_totals out;
   std::vector<double> trips;
   for (const auto& each : of.neighbours) {
-    // What goes over a relay is part of what goes to the relay.
+    // The traffic over a relay is part of the traffic to the relay.
     if (each.relay.empty()) {
       out.sends += each.sends_bits_per_second;
       out.receives += each.receives_bits_per_second;
@@ -197,7 +197,7 @@ void print_table(const std::map<std::string, seen_host>& hosts) {
                what.last_rounds.empty() ? (what.role == "shard" ? "" : "none yet")
                                         : round_text(what.last_rounds.front()));
   }
-  // What went wrong, of all who answer.
+  // The failures that all answering hosts report.
   std::map<std::string, std::uint64_t> outcomes, reasons;
   std::uint64_t violations = 0;
   for (const auto& [name, host] : hosts) {
@@ -225,8 +225,8 @@ void print_json(const std::map<std::string, seen_host>& hosts) {
   fmt::print("{}\n", out.dump(2));
 }
 
-/// What both commands begin with: the swarm as it is. Nothing: an exit code is in `code`, and why
-/// was printed.
+/// The first part of both commands: reads the state of the swarm. Without a result the exit code is
+/// in `code`, and the reason was printed.
 std::optional<std::map<std::string, seen_host>>
 look(const visit_arguments& arguments, std::optional<netem::wire::credentials>& keys, int& code) {
   const auto refuse = [&](const std::string& why, int status) {
@@ -298,11 +298,11 @@ void add_common(CLI::App& to, visit_arguments& arguments) {
 void add_status(CLI::App& app, action& chosen) {
   auto arguments = std::make_shared<visit_arguments>();
   auto* command = app.add_subcommand(
-      "status", "who is in a running swarm, how far it is, and how its last rounds went");
+      "status", "show who is in a running swarm, its progress, and its last rounds");
   add_common(*command, *arguments);
   command->add_flag("--links", arguments->links,
-                    "show each link, too: its round trip, and what goes over it");
-  command->add_flag("--json", arguments->json, "print what each host says of itself");
+                    "also show each link with its round trip and traffic");
+  command->add_flag("--json", arguments->json, "print the report of each host as JSON");
   command->callback([arguments, &chosen] { chosen = [arguments] { return status(*arguments); }; });
 }
 

@@ -64,14 +64,14 @@ std::optional<part> part_of(const std::string& text) {
   return out;
 }
 
-/// A sweep whose points are all sound, and what else is known of them.
+/// A sweep whose points are all valid, with further facts about them.
 struct sound_sweep {
   sweep_plan plan;
   checked_plan checked;
   fs::path directory;
 };
 
-/// Loads every point. Says what is wrong with the first one that is.
+/// Loads every point. Prints the errors of the first invalid one.
 bool check(sound_sweep& what) {
   what.checked = check_points(what.plan);
   print_diagnostics(what.checked.errors);
@@ -83,7 +83,8 @@ bool check(sound_sweep& what) {
   return false;
 }
 
-/// From the command line. exit_ok, or what is wrong was said.
+/// Makes the plan from the command line. Returns exit_ok, or another status after printing the
+/// error.
 int plan_from(const sweep_arguments& arguments, sound_sweep& into) {
   auto& plan = into.plan;
   plan.scenario = fs::absolute(arguments.file).lexically_normal().string();
@@ -111,7 +112,7 @@ int plan_from(const sweep_arguments& arguments, sound_sweep& into) {
   return exit_ok;
 }
 
-/// Of a directory that a sweep has begun.
+/// The plan of a directory in which a sweep has begun.
 result<sweep_plan> recorded_plan(const fs::path& directory) {
   const auto text = read_file(directory / "sweep.yaml");
   if (!text) return failure{text.error()};
@@ -122,7 +123,7 @@ result<sweep_plan> recorded_plan(const fs::path& directory) {
   return plan;
 }
 
-/// Says in what the directory's sweep is another one. Returns the exit status.
+/// Prints the difference between the directory's sweep and this one. Returns the exit status.
 int compare_with_recorded(const sweep_plan& recorded, sound_sweep& now) {
   const auto resolved = read_file(now.directory / "scenario.yaml");
   if (!resolved) return fail(resolved.error());
@@ -138,7 +139,7 @@ int compare_with_recorded(const sweep_plan& recorded, sound_sweep& now) {
   return exit_ok;
 }
 
-/// Goes on with a directory: all but the columns of its table stands in it.
+/// Continues a sweep from its directory, which has everything except the columns of the table.
 int plan_of_directory(const sweep_arguments& arguments, sound_sweep& into) {
   if (arguments.out.empty() || !arguments.vary.empty() || !arguments.seeds.empty() ||
       !arguments.sets.empty())
@@ -155,8 +156,8 @@ int plan_of_directory(const sweep_arguments& arguments, sound_sweep& into) {
   return compare_with_recorded(*recorded, into);
 }
 
-/// A new directory with the plan in it, or one that has the same. exit_ok, or what is wrong was
-/// said.
+/// Creates a directory with the plan in it, or accepts one with the same plan. Returns exit_ok, or
+/// another status after printing the error.
 int take_directory(sound_sweep& what) {
   std::error_code error;
   const auto& to = what.directory;
@@ -179,7 +180,7 @@ int take_directory(sound_sweep& what) {
   return exit_ok;
 }
 
-/// '1..20' where they follow each other.
+/// The seeds as text: '1..20' for consecutive ones.
 std::string seeds_text(const std::vector<std::uint64_t>& seeds) {
   if (seeds.size() == 1 || seeds.back() - seeds.front() + 1 != seeds.size() ||
       !std::is_sorted(seeds.begin(), seeds.end()))
@@ -304,7 +305,7 @@ int run(const sweep_arguments& arguments) {
 
   cell_runner how;
   how.directory = what.directory;
-  how.program = "/proc/self/exe"; // the same, even if it is built anew meanwhile
+  how.program = "/proc/self/exe"; // the running program, even if a build replaces it meanwhile
   how.arguments = {"--quiet", "--no-report"};
   if (what.checked.world == "sim") how.arguments.insert(how.arguments.end(), {"-j", "1"});
   const auto& metrics = what.plan.metrics;

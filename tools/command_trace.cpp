@@ -1,4 +1,5 @@
-// shoal trace info FILE: what a churn trace holds. shoal trace convert FILE: the same in another
+// shoal trace info FILE: statistics of a churn trace. shoal trace convert FILE: the trace in
+// another
 // format.
 #include "kernels/base/stats.hpp"
 #include "netem/trace_formats.hpp"
@@ -47,7 +48,7 @@ std::optional<trace_format> format_named(const std::string& word, const char* op
   return std::nullopt;
 }
 
-/// Says all that is wrong on stderr. Without a trace: exit_bad_input or exit_usage in `status`.
+/// Prints all errors on stderr. Without a trace, `status` is exit_bad_input or exit_usage.
 std::optional<trace> read(const trace_arguments& arguments, trace_format& format, int& status) {
   status = exit_bad_input;
   netem::trace_options how;
@@ -106,7 +107,7 @@ std::string span_text(double seconds) {
   return fmt::format("{:.3g} s", seconds);
 }
 
-/// As a scenario's `session:` says it.
+/// The lifetime in the form of a scenario's `session:`.
 std::string yaml_of(const netem::lifetime& what) {
   const auto hours = [](double seconds) {
     return seconds >= 36000 ? fmt::format("{:.2f}h", seconds / 3600)
@@ -252,7 +253,8 @@ void add_input(CLI::App& command, trace_arguments& arguments) {
                   fmt::format("{}; default: as it looks", netem::trace_format_names))
       ->type_name("FORMAT");
   command
-      .add_option("--time-unit", arguments.unit, "of times without one; default: s, in events ms")
+      .add_option("--time-unit", arguments.unit,
+                  "unit of times without one; default: s, in events ms")
       ->check(CLI::IsMember({"ms", "s", "min", "h"}))
       ->type_name("UNIT");
   command.add_option("--seed", arguments.seed, "which nodes end, in a trace of counts (1)")
@@ -263,7 +265,7 @@ void add_input(CLI::App& command, trace_arguments& arguments) {
 
 void add_trace(CLI::App& app, action& chosen) {
   auto* command =
-      app.add_subcommand("trace", "what a churn trace holds, and the same in another format");
+      app.add_subcommand("trace", "show what a churn trace holds, or convert it to another format");
   command->require_subcommand(1);
   auto arguments = std::make_shared<trace_arguments>();
   auto* show = command->add_subcommand(

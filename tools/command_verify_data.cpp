@@ -1,4 +1,4 @@
-// shoal verify-data DIR: was every sample used once, or its fate reported?
+// shoal verify-data DIR: checks that every sample was used once, or that its fate was reported.
 #include "scenarios/record/study_directory.hpp"
 #include "scenarios/record/verify_data.hpp"
 #include "tools/arguments.hpp"

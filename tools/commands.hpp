@@ -1,4 +1,6 @@
-// The subcommands; each is one file, adds itself to the command line, and returns an exit code.
+// The subcommands. Each subcommand is one file, adds itself to the command line, and returns an
+// exit
+// code.
 #pragma once
 
 #include <functional>
@@ -9,7 +11,7 @@ class App;
 
 namespace shoal::tools {
 
-/// Set by a subcommand when it was chosen: does the work.
+/// The work of a subcommand, which the subcommand sets when the user chose it.
 using action = std::function<int()>;
 
 void add_run(CLI::App& app, action& chosen);

@@ -52,7 +52,7 @@ int determinism_check::finish(const scenarios::run_outcome& first, bool quiet) {
   if (!difference) {
     return fail(difference.error(), exit_run_failed);
   }
-  // The second one had no baseline, which is no difference.
+  // The second run had no baseline, which is no difference.
   std::erase_if(difference->metrics, [](const scenarios::value_difference& x) {
     return x.name == "loss.baseline" || x.name == "loss.bigram";
   });

@@ -1,5 +1,6 @@
-// shoal run --check-determinism: the same run a second time has to have the same history and end in
-// the same state.
+// shoal run --check-determinism: runs the scenario a second time. Both runs must have the same
+// history
+// and end in the same state.
 #pragma once
 
 #include "kernels/base/result.hpp"
@@ -17,8 +18,8 @@ public:
   static result<determinism_check> begin(scenarios::scenario& what,
                                          scenarios::runner_options& options);
 
-  /// Runs a second time, without the baseline, and compares. Says on stdout, or on stderr if
-  /// `quiet`, what came of it. Returns an exit code.
+  /// Runs a second time, without the baseline, and compares. Prints the result on stdout, or on
+  /// stderr if `quiet`. Returns an exit code.
   int finish(const scenarios::run_outcome& first, bool quiet);
 
 private:

@@ -1,4 +1,4 @@
-// What the program's exit status says.
+// The meanings of the program's exit status.
 #pragma once
 
 namespace shoal::tools {

@@ -14,7 +14,7 @@ volatile std::sig_atomic_t count = 0;
 
 void on_interrupt(int) {
   count = count + 1;
-  if (count > 2) _exit(exit_interrupted); // the third one means it
+  if (count > 2) _exit(exit_interrupted); // the third signal ends the process at once
 }
 
 } // namespace

@@ -1,4 +1,4 @@
-// Ctrl-C and SIGTERM end a run cleanly, so that what it found is not lost.
+// Ctrl-C and SIGTERM end a run in good order, so that its results are kept.
 #pragma once
 
 namespace shoal::tools {

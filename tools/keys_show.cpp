@@ -21,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 using namespace netem::wire;
 
-/// The moderator's certificate and list, where they are beside what is shown.
+/// The moderator's certificate and revocation list, if they are beside the shown file.
 struct neighbours {
   std::optional<std::string> ca_pem;
   std::optional<revocation_list> revoked;
@@ -34,7 +34,7 @@ struct neighbours {
 };
 
 bool wrong(const fs::path& path, const std::string& why) {
-  std::fflush(stdout); // where both go to one file, in this order
+  std::fflush(stdout); // stderr follows after this where both go to one file
   fmt::print(stderr, "{}: error: {}\n", path.string(), why);
   return false;
 }
@@ -49,7 +49,7 @@ std::string hex(const public_key_bytes& key) {
   return out;
 }
 
-/// In words, for people.
+/// A remaining time in words.
 std::string left(std::int64_t nanoseconds) {
   constexpr std::int64_t minute = 60'000'000'000, hour = 60 * minute, day = 24 * hour;
   const auto of = [&](std::int64_t unit, const char* name) {
@@ -82,8 +82,8 @@ bool show_certificate(const fs::path& path, const std::string& pem, const neighb
   const auto facts = read_certificate(pem);
   if (!facts) return wrong(path, facts.error());
   fmt::print("{}\n", path.string());
-  line("certificate", facts->moderator ? fmt::format("of the moderator of '{}'", facts->name)
-                                       : fmt::format("of the {} '{}', by the moderator of '{}'",
+  line("certificate", facts->moderator ? fmt::format("moderator of '{}'", facts->name)
+                                       : fmt::format("{} '{}', by the moderator of '{}'",
                                                      facts->operates ? "operator" : "node",
                                                      facts->name, facts->issuer));
   line("serial", facts->serial);
@@ -120,7 +120,7 @@ bool show_list(const fs::path& path, const std::string& pem, const neighbours& b
 }
 
 bool show_private_key(const fs::path& path) {
-  // Once more, with a look at who else may read it.
+  // The file is read again, now with a check of its permissions.
   const auto secret = read_secret(path);
   if (!secret) return wrong(path, secret.error());
   const auto key = signing_key::read(secret->view());
@@ -151,7 +151,7 @@ bool show_admitted(const fs::path& path, std::string_view csv, const neighbours&
 }
 
 bool show_file(const fs::path& path, std::int64_t utc_ns) {
-  const auto text = read_wiped(path); // it may be a key
+  const auto text = read_wiped(path); // the text may be a key
   if (!text) return wrong(path, text.error());
   const std::string_view all = text->view();
   const auto holds = [&](const char* label) {
@@ -183,7 +183,7 @@ bool show_folder(const fs::path& folder, std::int64_t utc_ns) {
   bool fine = true;
   for (const std::string& name : names) fine = show_file(folder / name, utc_ns) && fine;
   if (!fs::exists(folder / node_key_file, error))
-    return fine; // a moderator's, or an answer on its way to a node
+    return fine; // a moderator's folder, or an answer on its way to a node
   const auto keys = load_node_keys(folder, utc_ns);
   if (!keys) return wrong(folder, "no node can be started with it: " + keys.error());
   fmt::print("{}: node '{}' can be started with it\n", folder.string(), keys->name);

@@ -1,5 +1,6 @@
-// What a file or folder of keys and certificates holds, as `shoal keys show` prints it. Never a
-// secret.
+// The output of `shoal keys show`: the contents of a file or folder of keys and certificates,
+// without
+// secrets.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +8,8 @@
 
 namespace shoal::tools {
 
-/// Prints on stdout; what cannot be read, and why a node's folder is not one to start a node with,
-/// on stderr. False in these cases.
+/// Prints on stdout. Prints unreadable files, and the reason why a folder cannot start a node, on
+/// stderr. Returns false in these cases.
 bool show_keys(const std::filesystem::path& path, std::int64_t utc_ns);
 
 } // namespace shoal::tools

@@ -13,8 +13,8 @@ namespace shoal::tools {
 
 namespace {
 
-/// Pieces in the order of what matters: a narrow terminal loses the last ones. The first `kept` are
-/// no pace.
+/// The pieces of the line, the most important first: a narrow terminal loses the last ones. The
+/// first `kept` pieces are not about speed.
 struct pieces {
   std::vector<std::string> all;
   std::size_t kept = 0;
@@ -47,7 +47,7 @@ pieces pieces_of(const scenarios::live_status& status, const std::optional<live_
   out.kept = out.all.size();
   if (now && doing == "running") {
     out.all.push_back(fmt::format("{:.3g} samples/s", now->samples_per_second));
-    // On the wall clock it is 1.
+    // On the wall clock the factor is 1.
     if (status.virtual_time)
       out.all.push_back(fmt::format("{:.3g}x real time", now->times_real_time));
   }
@@ -88,7 +88,7 @@ std::string live_line::coloured(std::string line) {
     line.insert(to, "\x1b[0m");
     line.insert(from, colour);
   };
-  // From the end, so that what was found stays where it is.
+  // The search goes from the end, so that earlier positions stay valid.
   for (const auto& [word, colour] : {std::pair{" failed", "\x1b[31m"},
                                      {" split", "\x1b[35m"},
                                      {" partial", "\x1b[33m"},
@@ -101,7 +101,8 @@ std::string live_line::coloured(std::string line) {
 }
 
 std::optional<live_line::pace> live_line::pace_at(const scenarios::live_status& status) {
-  constexpr double least = 1, most = 8; // seconds by the wall clock that it is taken over
+  constexpr double least = 1,
+                   most = 8; // seconds of the wall clock over which the speed is measured
   const seen now{status.wall_seconds, to_seconds(status.progress.time), status.progress.samples};
   while (!seen_.empty() && now.wall_seconds - seen_.front().wall_seconds > most) seen_.pop_front();
   seen_.push_back(now);

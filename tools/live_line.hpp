@@ -1,5 +1,5 @@
-// What is seen while a run goes on: one line that rewrites itself on a terminal, plain lines now
-// and then elsewhere. Goes to stderr, so that --json stays clean.
+// The progress of a run: one line that rewrites itself on a terminal, and plain lines now and then
+// elsewhere. The line goes to stderr, so that the output of --json stays clean.
 #pragma once
 
 #include "scenarios/runner/runner.hpp"
@@ -20,21 +20,21 @@ public:
   ~live_line() { clear(); }
 
   void show(const scenarios::live_status& status);
-  /// Takes the line away.
+  /// Removes the line.
   void clear();
 
-  /// How fast it goes just now.
+  /// The current speed.
   struct pace {
-    double samples_per_second = 0; ///< of the run's own time
-    double times_real_time = 0;    ///< the run's own time by the wall clock's
+    double samples_per_second = 0; ///< per second of the run's own time
+    double times_real_time = 0;    ///< seconds of the run's own time per second of the wall clock
   };
   /// The text, without control characters.
   static std::string text(const scenarios::live_status& status,
                           const std::optional<pace>& now = {});
-  /// The text in so many columns: the pace goes first, then gaps, then what stands last.
+  /// The text in `columns` columns. The speed is dropped first, then gaps, then the last pieces.
   static std::string fitted(const scenarios::live_status& status, std::size_t columns,
                             const std::optional<pace>& now = {});
-  /// What went wrong in red and yellow, what matters most in bold.
+  /// Failures in red and yellow, the most important figures in bold.
   static std::string coloured(std::string line);
 
 private:
@@ -45,7 +45,7 @@ private:
   std::optional<pace> pace_at(const scenarios::live_status& status);
 
   bool terminal_, colour_;
-  std::deque<seen> seen_; // of the last seconds
+  std::deque<seen> seen_; // reports of the last seconds
   bool shown_ = false;
   std::string last_doing_;
   std::chrono::steady_clock::time_point last_{};

@@ -32,7 +32,8 @@ int wrong(const std::string& what, const std::string& help) {
 } // namespace
 
 int run_program(int argc, char** argv) {
-  std::signal(SIGXFSZ, SIG_IGN); // a file that may not grow is a write error, as on a full disk
+  std::signal(SIGXFSZ,
+              SIG_IGN); // writing beyond a file size limit is then a write error, as on a full disk
   setenv("GRPC_VERBOSITY", "NONE",
          0); // gRPC reads it once; it would log refusals that the program reports itself
   CLI::App app{"shoal runs decentralized training over the Internet, simulated and real"};
@@ -73,8 +74,9 @@ int run_program(int argc, char** argv) {
           !what.empty())
         return wrong(what, "help " + arguments[0]);
   try {
-    app.parse(std::vector<std::string>(arguments.rbegin(),
-                                       arguments.rend())); // the parser takes them from the end
+    app.parse(
+        std::vector<std::string>(arguments.rbegin(),
+                                 arguments.rend())); // the parser takes the arguments from the end
   } catch (const CLI::Success& asked) {
     return app.exit(asked);
   } catch (const CLI::ParseError& error) {

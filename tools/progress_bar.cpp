@@ -16,7 +16,7 @@ std::string words_of(const scenarios::sweep_progress& progress, double seconds) 
   const auto ended = progress.finished + progress.failed;
   auto words = fmt::format("{}/{} cells", ended, progress.cells);
   if (progress.failed > 0) words += fmt::format("  {} failed", progress.failed);
-  // What is left takes as long, for each, as those that were run now.
+  // The estimate assumes that a remaining cell takes as long as one that ran now.
   if (progress.ran > 0 && ended < progress.cells)
     words += "  " + eta_text(seconds, static_cast<double>(progress.ran),
                              static_cast<double>(progress.cells - ended));
@@ -31,7 +31,7 @@ std::string progress_bar::text(const scenarios::sweep_progress& progress, double
   if (words.size() > columns) return words.substr(0, columns);
   const auto running = fmt::format("  {} running", progress.running);
   if (progress.running > 0 && words.size() + running.size() <= columns) words += running;
-  const std::size_t most = 40, around = 4; // brackets and a gap
+  const std::size_t most = 40, around = 4; // width of the bar; columns for brackets and a gap
   if (columns < words.size() + around + 8) return words;
   const auto width = std::min(most, columns - words.size() - around);
   const auto full =

@@ -1,5 +1,5 @@
-// How far a sweep is: a bar that rewrites itself on a terminal, plain lines now and then elsewhere.
-// Goes to stderr, so that --json stays clean.
+// The progress of a sweep: a bar that rewrites itself on a terminal, and plain lines now and then
+// elsewhere. The bar goes to stderr, so that the output of --json stays clean.
 #pragma once
 
 #include "scenarios/sweep/cells.hpp"
@@ -18,11 +18,11 @@ public:
   ~progress_bar() { clear(); }
 
   void show(const scenarios::sweep_progress& progress);
-  /// Takes the bar away.
+  /// Removes the bar.
   void clear();
 
-  /// The text in so many columns, without control characters. `seconds`: since the sweep began, by
-  /// the wall clock.
+  /// The text in `columns` columns, without control characters. `seconds`: time since the sweep
+  /// began, by the wall clock.
   static std::string text(const scenarios::sweep_progress& progress, double seconds,
                           std::size_t columns);
   static std::string coloured(std::string line);

@@ -28,12 +28,13 @@ struct kind {
   std::size_t colour;
 };
 
-/// What travels in a round, in the order of the legend. Other types are drawn as the last one.
+/// The message types of a round, in the order of the legend. Other types are drawn like the last
+/// one.
 const std::vector<kind>& kinds() {
   static const std::vector<kind> all{
       {"part_chunk", "a member's values to the reducer of a part", 0},
       {"reduced_chunk", "the mean of a part back", 1},
-      {"state_chunk", "parameters for who joins", 2},
+      {"state_chunk", "parameters for a joiner", 2},
       {"", "anything else", 3}};
   return all;
 }
@@ -51,7 +52,7 @@ struct row {
   duration last{};
 };
 
-/// One for each pair, by sender.
+/// One row for each pair, ordered by sender.
 std::vector<row> rows_of(const round_explanation& round, std::size_t most) {
   std::map<std::pair<std::string, std::string>, row> pairs;
   for (const explained_transfer& t : round.all) {
@@ -113,7 +114,7 @@ private:
     at_ += 16;
   }
 
-  /// Returns how many rows it took.
+  /// Draws one round, and returns its number of rows.
   std::size_t one(const round_explanation& round, std::size_t most) {
     at_ += 22;
     add(R"(<text x="{:.0f}" y="{:.0f}" font-size="14">{}</text>)", left, at_,
@@ -171,10 +172,11 @@ private:
     }
     if (rows.empty())
       add(R"(<text x="{:.0f}" y="{:.1f}">{}</text>)", left, at_,
-          round.transfers == 0 ? "no transfers of bulk" : "not drawn: there are too many rounds");
+          round.transfers == 0 ? "no transfers of bulk"
+                               : "there are too many rounds to draw this one");
     else if (pairs > rows.size())
-      add(R"(<text x="{:.0f}" y="{:.1f}">{} of {} pairs, those that ended last</text>)", left,
-          at_ + 12, rows.size(), pairs);
+      add(R"(<text x="{:.0f}" y="{:.1f}">the last {} of {} pairs to end</text>)", left, at_ + 12,
+          rows.size(), pairs);
     at_ += 14;
     return rows.size();
   }

@@ -12,11 +12,11 @@ namespace {
 
 using steady = std::chrono::steady_clock;
 
-/// Between two pictures of a run that somebody looks at; more where a picture takes long, so that
-/// they cost a fiftieth of the time at most.
+/// The least time between two pictures of a watched run. A slow picture increases it, so that
+/// pictures take at most a fiftieth of the time.
 constexpr auto least_between = std::chrono::milliseconds(500);
 constexpr int times_its_cost = 50;
-/// For those who look on to take what is left when the run is over.
+/// The time that viewers have to fetch the last figures when the run is over.
 constexpr auto leave_taking = std::chrono::seconds(3);
 
 } // namespace
@@ -47,7 +47,7 @@ void run_page::publish() {
 }
 
 void run_page::attach(scenarios::runner_options& to) {
-  // Without a page nobody would ever see it.
+  // Without a page there is no viewer.
   if (page_.empty() || (!feed_ && out_.empty())) return;
   to.listener = view_.get();
   if (!feed_) return;

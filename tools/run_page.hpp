@@ -1,5 +1,5 @@
-// The page of a run that goes on: served while it runs, if that is asked for, and written as
-// report.html into its directory at the end.
+// The page of a run. It is served while the run goes on, if the user asks for that, and written as
+// report.html into the run's directory at the end.
 #pragma once
 
 #include "kernels/base/result.hpp"
@@ -15,20 +15,21 @@ namespace shoal::tools {
 
 class run_page {
 public:
-  /// `dashboard`: where to serve it; empty: nowhere. `out`: the run directory; empty: there is
-  /// none. Errors: the page is to be served and was not built, or cannot be served there. That a
-  /// report cannot be written is no error: see finish().
+  /// `dashboard`: the address at which to serve the page; empty: it is not served. `out`: the run
+  /// directory; empty: there is none. Errors: the page should be served and was not built, or
+  /// cannot be served at that address. A report that cannot be written is no error here; finish()
+  /// returns it.
   static result<std::unique_ptr<run_page>> open(const std::string& dashboard,
                                                 const std::string& out);
 
-  /// Where it is served; empty: nowhere.
+  /// The address of the page; empty if it is not served.
   std::string url() const { return server_ ? server_->url() : std::string{}; }
   scenarios::run_view& view() { return *view_; }
-  /// Has the runner tell it everything. Call last, because it calls what is in on_status already.
-  /// Outlives the runner.
+  /// Makes the runner report everything to this page. Call it last, because it calls the functions
+  /// that on_status already has. Requires: the page outlives the runner.
   void attach(scenarios::runner_options& to);
-  /// The runner has run: those who look on get the last figures, and the report is written. A
-  /// sentence if it could not be; else empty.
+  /// Called after the run: sends the last figures to the viewers and writes the report. Returns a
+  /// sentence if the report could not be written, else an empty string.
   std::string finish();
 
 private:

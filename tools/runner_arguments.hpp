@@ -1,5 +1,6 @@
-// What the commands that run a runner (run, node) have in common: options of the run, its metrics,
-// and how it is told how the run went.
+// The common part of the commands that run a runner (run, node): the options of the run, its
+// metrics,
+// and its report.
 #pragma once
 
 #include "scenarios/observe/metrics_server.hpp"
@@ -22,22 +23,24 @@ struct runner_arguments {
   bool force = false, no_report = false, json = false, quiet = false;
   unsigned workers = 0;
 
-  /// Options for `command`. `until`, `workers`: what the help says of these.
+  /// Adds the options to `command`. `until` and `workers` are help texts.
   void add_to(CLI::App& command, const std::string& until_help, const std::string& workers_help);
-  /// Sets what was given, and serves metrics from `server` if they are asked for; it outlives the
-  /// runner. exit_ok, or what is wrong was printed.
+  /// Sets the given options, and serves metrics from `server` if the user asks for them. Returns
+  /// exit_ok, or another status after printing the error. Requires: `server` outlives the runner.
   int apply(scenarios::runner_options& into,
             std::unique_ptr<scenarios::metrics_server>& server) const;
-  /// The page of the run, if it is to be served or its report written. Call last: it calls what is
-  /// in on_status already. It outlives the runner. exit_ok, or what is wrong was printed.
+  /// Opens the page of the run, if it is served or its report is written. Call it last, because it
+  /// calls the functions that on_status already has. Returns exit_ok, or another status after
+  /// printing the error. Requires: the page outlives the runner.
   int attach_page(scenarios::runner_options& into, std::unique_ptr<run_page>& page) const;
 };
 
-/// On stdout, as JSON or by `for_people`. False: it could not be written, which was said.
+/// Prints on stdout, as JSON or by `for_people`. Returns false after printing an error if writing
+/// failed.
 bool print_summary(const scenarios::summary& what, bool json,
                    const std::function<void()>& for_people);
 
-/// On stderr. Whether there are any.
+/// Prints violated invariants on stderr. Returns whether there are any.
 bool print_violations(const scenarios::summary& of);
 
 } // namespace shoal::tools

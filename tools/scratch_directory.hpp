@@ -1,4 +1,4 @@
-// A directory for a run that nobody asked for; gone when this is.
+// A temporary directory, which the destructor removes.
 #pragma once
 
 #include "kernels/base/result.hpp"
@@ -9,13 +9,13 @@ namespace shoal::tools {
 
 class scratch_directory {
 public:
-  /// In the system's folder for temporary files. Errors: it cannot be created.
+  /// Creates one in the system's folder for temporary files. Errors: it cannot be created.
   static result<scratch_directory> create();
   ~scratch_directory();
   scratch_directory(scratch_directory&& other) noexcept;
   scratch_directory& operator=(scratch_directory&& other) noexcept;
 
-  /// Something in it, which does not exist yet.
+  /// The path of an entry in it, which does not exist yet.
   std::filesystem::path operator/(const char* name) const { return path_ / name; }
 
 private:

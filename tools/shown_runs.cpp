@@ -31,7 +31,7 @@ void add_sizes(const fs::path& directory, std::map<std::string, std::uintmax_t>&
       into[entry->path().string()] = entry->file_size(ignored);
 }
 
-/// Folders of runs in `path`.
+/// The run directories in `path`.
 std::vector<fs::path> runs_within(const fs::path& path) {
   std::error_code error;
   std::vector<fs::path> out;
@@ -49,8 +49,8 @@ std::vector<fs::path> nodes_within(const fs::path& path) {
   return out;
 }
 
-/// What changes when there is something new: the sizes of a run's files, and of a node whether it
-/// still writes, as who falls silent has changed although its files have not.
+/// A fingerprint that changes with new data: the sizes of a run's files, and whether a node still
+/// writes. A node that falls silent has changed, although its files have not.
 std::map<std::string, std::uintmax_t> sizes_of(const shown_runs::run& run) {
   std::map<std::string, std::uintmax_t> out;
   if (!run.cluster) {
@@ -70,14 +70,14 @@ result<std::unique_ptr<scenarios::run_view>> read_cluster(shown_runs::run& run) 
   run.over = true;
   for (const auto& node : nodes_within(run.directory)) {
     const auto known = run.sizes.find(node.string());
-    if (known == run.sizes.end()) continue; // it came just now: next time
+    if (known == run.sizes.end()) continue; // the node came just now, and is read the next time
     nodes.push_back({node, known->second == 1});
     run.over = run.over && run.sizes.contains((node / "summary.json").string());
   }
   return scenarios::read_cluster_view(run.directory, nodes);
 }
 
-/// How far `actual` was from `predicted`, or why that cannot be said.
+/// The difference of `actual` from `predicted`, or the reason why there is none.
 std::string compared(const fs::path& predicted, const fs::path& actual) {
   auto out = scenarios::compare_runs(predicted, actual, {}, true);
   if (!out)
@@ -129,7 +129,7 @@ result<shown_runs> shown_runs::read(const std::vector<std::string>& paths) {
                                  "metrics.csv) nor folders of some",
                                  path)};
     const auto nodes = nodes_within(path);
-    // Nodes of several clusters in one folder are shown one by one.
+    // Nodes of several clusters in one folder are shown separately.
     if (!nodes.empty() && add(path, true).ok()) {
       out.add_nodes(out.all_.size() - 1);
       std::erase_if(directories, [&nodes](const fs::path& one) {
@@ -142,8 +142,8 @@ result<shown_runs> shown_runs::read(const std::vector<std::string>& paths) {
   return out;
 }
 
-/// What each host of it saw; those that are shown already stay where they are. One that cannot be
-/// read yet is left for the next time.
+/// Adds the view of each of the cluster's hosts. Hosts that are shown already keep their places. A
+/// host that cannot be read yet is left for the next time.
 void shown_runs::add_nodes(std::size_t cluster) {
   for (const auto& directory : nodes_within(all_[cluster].directory)) {
     if (std::any_of(all_.begin(), all_.end(),
@@ -165,10 +165,10 @@ std::vector<std::size_t> shown_runs::read_again() {
     if (run.over || steady::now() < run.next) continue;
     run.next = steady::now() + std::chrono::seconds(2);
     if (sizes_of(run) == run.sizes) continue;
-    // A file may be cut off where it is being written just now: the next time tells.
+    // The file may end in a line that is being written. The next reading decides.
     if (auto read = read_into(run, run.place.beside ? &all_[*run.place.beside].directory : nullptr))
       out.push_back(i);
-    if (run.cluster) add_nodes(i); // `run` may be elsewhere now
+    if (run.cluster) add_nodes(i); // adding may have moved `run`
   }
   for (std::size_t i = before; i < all_.size(); ++i) out.push_back(i);
   return out;

@@ -1,6 +1,7 @@
-// Run directories as `shoal serve` and `shoal report` show them: each with its view, and how far it
-// was from the first. The nodes of a cluster under one folder are one run, followed by what each of
-// them saw.
+// Run directories as `shoal serve` and `shoal report` show them. Each one has its view, and its
+// difference from the first one. The nodes of a cluster under one folder are one run, followed by
+// the
+// view of each node.
 #pragma once
 
 #include "kernels/base/result.hpp"
@@ -19,12 +20,12 @@ namespace shoal::tools {
 class shown_runs {
 public:
   struct run {
-    std::filesystem::path directory; ///< of a cluster the folder of its nodes
+    std::filesystem::path directory; ///< for a cluster, the folder of its nodes
     scenarios::run_place place;
-    bool over = false; ///< it will not change any more
+    bool over = false; ///< the run is over and will not change
     bool cluster = false;
     std::vector<scenarios::run_view::section> sections;
-    std::map<std::string, std::uintmax_t> sizes; ///< of its files, when it was read
+    std::map<std::string, std::uintmax_t> sizes; ///< sizes of the run's files at the last reading
     std::chrono::steady_clock::time_point next{};
   };
 
@@ -33,8 +34,8 @@ public:
   static result<shown_runs> read(const std::vector<std::string>& paths);
 
   const std::vector<run>& all() const noexcept { return all_; }
-  /// Reads those again whose files have grown, not too often. Which they are, in ascending order;
-  /// nodes that came to a cluster are behind all others.
+  /// Reads the runs again whose files have grown, not too often. Returns their indices, ascending.
+  /// Nodes that joined a cluster come after all others.
   std::vector<std::size_t> read_again();
 
 private:

@@ -12,7 +12,7 @@ namespace shoal::tools {
 
 namespace {
 
-/// The share of an axis that lies before `value`, in [0, 1].
+/// The share of an axis before `value`, in [0, 1].
 double place(const chart_axis& axis, double value) {
   const double share = axis.logarithmic
                            ? (std::log10(std::max(value, axis.from)) - std::log10(axis.from)) /
@@ -21,7 +21,7 @@ double place(const chart_axis& axis, double value) {
   return std::clamp(share, 0.0, 1.0);
 }
 
-/// In ems, for the texts at a y axis.
+/// The width of the texts at a y axis, in ems.
 double room_for(const chart_axis& y) {
   std::size_t longest = 0;
   for (const auto& tick : y.ticks) longest = std::max(longest, tick.text.size());
@@ -86,7 +86,7 @@ private:
         bottom + 3.2 * em_, svg_text(what_.x.label));
   }
 
-  /// A band beside a line, a bar for a point that stands alone.
+  /// A band beside a line, or a bar for a single point.
   void confidence(const chart_curve& curve) {
     const auto* colour = chart_colour(curve.colour);
     std::string there, back;

@@ -1,6 +1,8 @@
-// A chart as SVG: curves over one pair of axes, with bands or bars for their confidence. What has a
-// class (back, grid, axis) can be given other colours by a page's style; the attributes are for a
-// file that stands alone.
+// A chart as SVG: curves over one pair of axes, with bands or bars for their confidence. Elements
+// with
+// a class (back, grid, axis) can get other colours from a page's style. Their attributes serve a
+// file
+// of its own.
 #pragma once
 
 #include <optional>
@@ -15,18 +17,17 @@ struct chart_axis {
     std::string text;
   };
   std::string label;
-  double from = 0, to = 1; ///< from < to; a logarithmic one begins above 0
+  double from = 0, to = 1; ///< from < to; a logarithmic axis begins above 0
   bool logarithmic = false;
-  std::vector<tick>
-      ticks; ///< of an x axis: those whose texts would run into each other are left out
+  std::vector<tick> ticks; ///< on an x axis, texts that would overlap are left out
 };
 
 struct chart_point {
   double x = 0, y = 0;
-  std::optional<double> low, high; ///< of the confidence interval
+  std::optional<double> low, high; ///< ends of the confidence interval
 };
 
-/// How a curve's points hang together.
+/// The form of a curve between its points.
 enum class chart_line { solid, dashed, none };
 
 struct chart_curve {
@@ -39,17 +40,17 @@ struct chart_curve {
 
 struct chart {
   std::string title;
-  chart_axis x, y; ///< what lies beyond them is drawn at their ends
+  chart_axis x, y; ///< values beyond an axis are drawn at its end
   std::vector<chart_curve> curves;
   double width = 900, height = 470, font_size = 13;
-  double legend_width = 0; ///< at the right; 0: none
+  double legend_width = 0; ///< width at the right; 0: no legend
 };
 
-/// Colours that can be told apart without colour vision, too (Okabe and Ito); they repeat after
-/// six.
+/// Colours that viewers without colour vision can tell apart, too (Okabe and Ito). They repeat
+/// after six.
 const char* chart_colour(std::size_t number);
 
-/// Round numbers that lie between both ends, about so many.
+/// About `about` round numbers between both ends.
 std::vector<double> round_ticks(double from, double to, std::size_t about);
 
 /// The content of an <svg> element of the chart's size.

@@ -1,4 +1,4 @@
-// Text as it may stand in an SVG file.
+// Text in the form that an SVG file allows.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace shoal::tools {
 
-/// Without control characters, which XML does not allow.
+/// Escapes the text, and removes control characters, which XML does not allow.
 inline std::string svg_text(std::string_view text) {
   std::string out;
   for (char c : text)

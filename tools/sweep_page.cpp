@@ -53,7 +53,7 @@ code { overflow-wrap: anywhere; }
 <body>
 )~";
 
-/// Which option a panel's x axis has, which its curves, and which make panels of their own.
+/// The roles of the swept options: the x axis of the panels, their curves, or panels of their own.
 struct layout {
   std::optional<std::size_t> x, series;
   std::vector<std::size_t> facets;
@@ -112,7 +112,7 @@ chart_axis x_axis(const sweep_plan& plan, const layout& how) {
   return out;
 }
 
-/// Round numbers, of bytes in the unit that the largest one has.
+/// An axis with round numbers. Bytes are in the unit of the largest value.
 chart_axis y_axis(const std::string& metric, double from, double to) {
   chart_axis out;
   const double room = to > from ? (to - from) * 0.08 : std::max(std::abs(to) * 0.1, 1e-9);
@@ -129,7 +129,7 @@ chart_axis y_axis(const std::string& metric, double from, double to) {
   return out;
 }
 
-/// Values of the options that make a panel.
+/// The values of the options that select a panel.
 std::string facet_text(const sweep_plan& plan, const layout& how,
                        const std::vector<std::size_t>& chosen) {
   std::string out;
@@ -139,11 +139,11 @@ std::string facet_text(const sweep_plan& plan, const layout& how,
   return out;
 }
 
-/// The panels of a metric, all over the same axes, so that they can be held beside each other.
+/// The panels of a metric, all over the same axes, so that they can be compared.
 std::vector<chart> panels_of(const sweep_plan& plan, const sweep_table& table, const layout& how,
                              std::size_t metric) {
   std::optional<double> least, most;
-  std::map<std::vector<std::size_t>, std::size_t> number; // of the panel of a facet
+  std::map<std::vector<std::size_t>, std::size_t> number; // panel number of each facet
   std::vector<chart> out;
   const auto axis = x_axis(plan, how);
   for (const auto& row : table.rows) {
@@ -177,7 +177,7 @@ std::vector<chart> panels_of(const sweep_plan& plan, const sweep_table& table, c
       point.x = how.numeric ? *scenarios::magnitude_of(plan.vary[*how.x].values[chosen[*how.x]])
                             : static_cast<double>(chosen[*how.x]);
     const std::size_t series = how.series ? chosen[*how.series] : 0;
-    // Beside each other, not on each other.
+    // Series are drawn beside each other, so that they do not overlap.
     if (!how.numeric && how.series)
       point.x += (static_cast<double>(series) -
                   static_cast<double>(out[at->second].curves.size() - 1) / 2) *
@@ -195,7 +195,7 @@ std::vector<chart> panels_of(const sweep_plan& plan, const sweep_table& table, c
   return out;
 }
 
-/// The one value that a metric has in all runs, if it has one.
+/// The value of a metric that is the same in all runs, if it is.
 std::optional<double> same_everywhere(const sweep_table& table, std::size_t metric) {
   std::optional<double> out;
   for (const auto& row : table.rows) {

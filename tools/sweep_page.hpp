@@ -8,7 +8,7 @@
 
 namespace shoal::tools {
 
-/// `title`: the scenario's name; `command`: how the sweep is repeated.
+/// `title`: the scenario's name; `command`: the command that repeats the sweep.
 std::string sweep_page(const scenarios::sweep_plan& plan, const scenarios::sweep_table& table,
                        const std::string& title, const std::string& command);
 

@@ -18,7 +18,7 @@ using netem::session;
 
 constexpr std::size_t most_svg_rows = 400;
 
-/// Evenly spaced peers, at most so many.
+/// At most `most` peers, evenly spaced.
 std::vector<const netem::trace::peer*> chosen(const netem::trace& what, std::size_t most) {
   std::vector<const netem::trace::peer*> out;
   const auto& all = what.peers();
@@ -27,8 +27,8 @@ std::vector<const netem::trace::peer*> chosen(const netem::trace& what, std::siz
   return out;
 }
 
-/// The part of [from, to) in which the peer is there; `at` is its first session that may matter,
-/// and moves on.
+/// The part of [from, to) in which the peer is present. `at` is the peer's first session that may
+/// overlap, and advances.
 double presence(const std::vector<session>& sessions, std::size_t& at, double from, double to) {
   double there = 0;
   while (at < sessions.size() && sessions[at].end != netem::forever &&
@@ -54,7 +54,7 @@ std::vector<double> live_means(const netem::trace& what, std::size_t columns) {
   return out;
 }
 
-/// A round step that gives at most eight ticks.
+/// A round step with at most eight ticks.
 double tick(double span) {
   constexpr double steps[] = {1,        5,        15,        60,    300,       900,         3600,
                               3 * 3600, 6 * 3600, 12 * 3600, 86400, 7 * 86400, 30 * 86400.0};
@@ -63,7 +63,7 @@ double tick(double span) {
   return std::ceil(span / 8 / 86400) * 86400;
 }
 
-/// To the second, of a short trace to the millisecond.
+/// A label to the second; for a short trace to the millisecond.
 std::string time_label(double seconds) {
   return seconds == 0 ? "0"
                       : to_string(from_seconds(seconds >= 10 ? std::round(seconds)

@@ -1,4 +1,4 @@
-// A churn trace as a picture: how many peers are there over time, and a line for each peer's
+// A churn trace as a picture: the number of present peers over time, and a line for each peer's
 // sessions.
 #pragma once
 
@@ -12,8 +12,8 @@ namespace shoal::tools {
 inline constexpr std::size_t most_picture_rows =
     48; ///< peers; of more, evenly spaced ones are shown
 
-/// For a terminal of so many columns. Blocks are as dark as the part of their time in which the
-/// peer is there.
+/// For a terminal of `columns` columns. A block is as dark as the part of its time in which the
+/// peer is present.
 std::string text_picture(const netem::trace& what, std::size_t columns);
 
 /// An SVG file, for a page or a browser.

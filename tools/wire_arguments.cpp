@@ -12,7 +12,8 @@ void key_arguments::add_to(CLI::App& command) {
   command
       .add_option("--keys", folder, "folder with a key and certificate of this swarm (shoal keys)")
       ->type_name("DIR");
-  command.add_flag("--insecure", insecure, "no keys: anybody may take part, and read everything");
+  command.add_flag("--insecure", insecure,
+                   "use no keys: any host may take part, and read everything");
 }
 
 int key_arguments::load(std::optional<netem::wire::credentials>& into) const {
@@ -20,7 +21,7 @@ int key_arguments::load(std::optional<netem::wire::credentials>& into) const {
     fmt::print(stderr, "error: {}\n",
                insecure ? "--keys and --insecure contradict each other"
                         : "give the folder of this host's keys with --keys DIR (shoal keys "
-                          "--help), or let everybody in and read along with --insecure");
+                          "--help), or let any host in with --insecure");
     return exit_usage;
   }
   if (insecure) return exit_ok;

@@ -1,4 +1,5 @@
-// Who speaks to other hosts (node, status, drain, probe): with which keys, or without.
+// The options --keys and --insecure of the commands that speak to other hosts (node, status, drain,
+// probe).
 #pragma once
 
 #include "netem/wire/credentials.hpp"
@@ -17,7 +18,7 @@ struct key_arguments {
   bool insecure = false;
 
   void add_to(CLI::App& command);
-  /// exit_ok, or what is wrong was printed. Nothing in `into`: --insecure.
+  /// Returns exit_ok, or another status after printing the error. `into` is empty with --insecure.
   int load(std::optional<netem::wire::credentials>& into) const;
 };
 

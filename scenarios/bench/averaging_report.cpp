@@ -32,7 +32,7 @@ std::vector<double> mean_curve(const averaging_figures& from,
   return out;
 }
 
-/// Means over the restarts that got there.
+/// The mean over the restarts that reached the level.
 std::optional<double> mean_at(const averaging_figures& from, double level,
                               std::vector<double> averaging_curve::*what) {
   double sum = 0;
@@ -53,8 +53,8 @@ std::string table_head(const averaging_study& what, double failure) {
                          to_string(what.rate));
   out +=
       fmt::format("groups {}\n\n", what.groups == group_assignment::dht
-                                       ? "find together in a DHT of all peers"
-                                       : "are given, not found in the DHT; all else is the same");
+                                       ? "find each other in a DHT of all peers"
+                                       : "are given, not found in the DHT; the rest is the same");
   return out + fmt::format("{:<17} {:>6}  {:>8}  {:>11}  {:>11}  {:>9}  {}\n", "strategy", "below",
                            "rounds", "virtual s", "sent a peer", "reached", "|mean - true|^2");
 }

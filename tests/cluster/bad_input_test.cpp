@@ -65,11 +65,11 @@ TEST_CASE("a wrong command line for a node is refused with the remedy") {
     return more;
   };
   bench.check(2, p0,
-              {"error: say where this host listens with --listen HOST:PORT", "--outbound-only"});
+              {"error: give the address of this host with --listen HOST:PORT", "--outbound-only"});
   bench.check(2, with({"--listen", "127.0.0.1:0", "--outbound-only"}),
               {"error: --listen and --outbound-only"});
   bench.check(2, with({"--outbound-only"}),
-              {"error: a host that others cannot reach has to --join one that they can"});
+              {"error: a host that others cannot reach has to --join a host that they can reach"});
   bench.check(2, with({"--listen", "127.0.0.1:0", "--join", "127.0.0.1"}),
               {"error: --join: '127.0.0.1' has no port", "host:port"});
   bench.check(2, with({"--listen", "127.0.0.1:0", "--join", "no-such-host.invalid:7000"}),
@@ -84,7 +84,7 @@ TEST_CASE("a wrong command line for a node is refused with the remedy") {
   bench.check(2, with({"--listen", "127.0.0.1:0", "--keys", bench.reef.keys_of("p-0")}),
               {"error: --keys and --insecure contradict each other"});
   bench.check(2, with({"--listen", "0.0.0.0:0"}),
-              {"error: --listen 0.0.0.0:0 takes from all sides", "--advertise HOST:PORT"},
+              {"error: --listen 0.0.0.0:0 listens on all interfaces", "--advertise HOST:PORT"},
               other_machine("HOST_NAME_IS=no-such-host.invalid"));
   bench.check(1, {"--name", "lab-7", "--insecure", "--listen", "127.0.0.1:0"},
               {"error: the scenario has no host 'lab-7'", "p-0", "shard-0", "--group"});

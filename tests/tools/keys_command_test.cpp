@@ -69,7 +69,7 @@ TEST_CASE("keys: a volunteer is admitted with a key that never leaves its machin
   const desk here;
   CHECK(here.done("init reef --swarm coral") ==
         "reef: the moderator of swarm 'coral', until TIME\n"
-        "  moderator.key  who has it may admit anybody: keep it off the nodes, and a copy in a "
+        "  moderator.key  its holder may admit any node: keep it off the nodes, and a copy in a "
         "safe place\n"
         "next: 'shoal keys admit NAME --moderator reef -o DIR', or with the request that a "
         "volunteer sends\n");
@@ -92,7 +92,7 @@ TEST_CASE("keys: a volunteer is admitted with a key that never leaves its machin
                                   "  request     of 'lab-3', to be admitted\n"
                                   "  public key  KEY\n"
                                   "lab3/node.crt\n"
-                                  "  certificate of the node 'lab-3', by the moderator of 'coral'\n"
+                                  "  certificate node 'lab-3', by the moderator of 'coral'\n"
                                   "  serial      SERIAL\n"
                                   "  public key  KEY\n"
                                   "  valid       from TIME until TIME\n"
@@ -105,7 +105,7 @@ TEST_CASE("keys: a volunteer is admitted with a key that never leaves its machin
                                   "  valid       from TIME until there is a higher number\n"
                                   "              nobody is revoked\n"
                                   "lab3/swarm.crt\n"
-                                  "  certificate of the moderator of 'coral'\n"
+                                  "  certificate moderator of 'coral'\n"
                                   "  serial      SERIAL\n"
                                   "  public key  KEY\n"
                                   "  valid       from TIME until TIME\n"
@@ -222,11 +222,13 @@ TEST_CASE("keys: bad input is answered with what to do, and leaves nothing behin
   CHECK(
       here.refused("admit lab3/node.crt --moderator reef -o r") ==
       "error: 'lab3/node.crt': not a request: expected a CERTIFICATE REQUEST, not a CERTIFICATE\n");
-  CHECK(here.refused("revoke lab-4 --moderator reef") ==
-        "error: nobody with the name or serial 'lab-4' was admitted here; did you mean 'lab-3'?\n");
-  CHECK(here.refused("revoke somebody-else --moderator reef") ==
-        "error: nobody with the name or serial 'somebody-else' was admitted here; 'shoal keys show "
-        "reef' lists who was\n");
+  CHECK(
+      here.refused("revoke lab-4 --moderator reef") ==
+      "error: no node with the name or serial 'lab-4' was admitted here; did you mean 'lab-3'?\n");
+  CHECK(
+      here.refused("revoke somebody-else --moderator reef") ==
+      "error: no node with the name or serial 'somebody-else' was admitted here; 'shoal keys show "
+      "reef' lists the admitted nodes\n");
   ::chmod((here.path / "reef/moderator.key").c_str(), 0644);
   CHECK(here.refused("admit lab-5 --moderator reef -o r") ==
         "error: 'reef/moderator.key' is a secret, and its mode 0644 lets others in; "

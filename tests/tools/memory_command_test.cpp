@@ -85,7 +85,7 @@ TEST_CASE("memory: a scenario says what its peers train") {
   const auto timed = here.memory("timed.yaml");
   CHECK(timed.status == 1);
   CHECK_MESSAGE(
-      timed.has("error: timed.yaml trains no transformer; only of those the memory is known"),
+      timed.has("error: timed.yaml trains no transformer; the estimate knows only transformers"),
       timed.text);
 }
 
@@ -103,8 +103,8 @@ TEST_CASE("memory: what is not known is named, with what was probably meant") {
   refused("--model gpt2-s --precision f64", 1, "error: --precision: unknown precision 'f64'");
   refused("--model gpt2-s --sharing 13", 1, "error: sharing is 13; it must be from 0 to 12");
   refused("--layers 4 --dim 0", 1, "error: dim is 0; it must be from 1 to");
-  refused("", 2, "error: whose memory?");
-  refused("--layers 4", 2, "error: whose memory?");
+  refused("", 2, "error: give a scenario, --model NAME");
+  refused("--layers 4", 2, "error: give a scenario, --model NAME");
   refused("no.yaml", 1, "no.yaml");
 }
 
