@@ -80,8 +80,8 @@ install_missing() {
   fi
 }
 
-# Gets npm for the page of runs, once, and goes on without it where that cannot be. A machine may have another Node than Debian's, beside
-# which Debian's npm cannot be installed: what counts is whether there is one.
+# Installs npm for the page of runs, once, and continues without it if that fails. A machine may have another Node than Debian's.
+# Debian's npm cannot be installed beside it, so only the command's presence counts.
 install_page_tools() {
   local tried=$root/build/npm_tried
   command -v npm >/dev/null && return 0
@@ -92,14 +92,14 @@ install_page_tools() {
   return 0
 }
 
-# Configures the preset, if it never was or if what it depends on has changed: ninja itself notices a
-# changed CMakeLists.txt, but not the presets, the path or the options. "$@" are options for cmake; a
-# tree that was configured with more of them stays as it is.
+# Configures the preset if it never was, or if its inputs have changed. Ninja itself notices a changed
+# CMakeLists.txt, but not the presets, the path or the options. "$@" are options for cmake. A tree that
+# was configured with more options stays as it is.
 configure() {
   local stamp_file=$build_dir/configured stamp fresh=()
   stamp="$root $(cksum <"$root/CMakePresets.json") $*"
   [ -f "$build_dir/build.ninja" ] && [ -f "$stamp_file" ] && [[ $(<"$stamp_file") == "$stamp"* ]] && return 0
-  # A tree that was moved has another path in its cache, and cmake refuses it.
+  # A moved tree has another path in its cache, which cmake refuses.
   grep -qsxF "CMAKE_HOME_DIRECTORY:INTERNAL=$root" "$build_dir/CMakeCache.txt" || fresh=(--fresh)
   mkdir -p "$build_dir"
   say "configuring build/$preset"

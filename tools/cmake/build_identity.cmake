@@ -1,5 +1,5 @@
-# cmake -D SOURCE=dir -D OUT=file -P build_identity.cmake
-# Writes the source file that says which commit is built, and leaves it alone if it says so already.
+# Writes the source file that names the built commit, and leaves a file that already names it unchanged.
+#   cmake -D SOURCE=dir -D OUT=file -P build_identity.cmake
 set(identity "")
 if(EXISTS "${SOURCE}/.git")
   execute_process(COMMAND git -C "${SOURCE}" describe --always --dirty

@@ -1,6 +1,7 @@
-# Builds the page: cmake -D SOURCE=tools/web -D OUT=build/release/web -P build_page.cmake
-# Writes OUT/page.html, and OUT/page.stamp when there is nothing more to try until a source changes. Quits with 0 whatever happens: a machine
-# without Node or a network still runs everything else.
+# Builds the page.
+#   cmake -D SOURCE=tools/web -D OUT=build/release/web -P build_page.cmake
+# Writes OUT/page.html, and OUT/page.stamp when a further try is useless until a source changes. Always exits with 0,
+# because a machine without Node or a network still runs everything else.
 set(work "${OUT}/work")
 find_program(npm npm NO_CACHE)
 find_program(node NAMES node nodejs NO_CACHE)
@@ -14,7 +15,7 @@ if(NOT version MATCHES "^v([0-9]+)" OR CMAKE_MATCH_1 LESS 18)
   return()
 endif()
 
-# In the build folder, so that no build writes among the sources.
+# The sources are copied into the build folder, so that no build writes among the sources.
 file(REMOVE_RECURSE "${work}/src")
 file(MAKE_DIRECTORY "${work}")
 foreach(part src index.html package.json package-lock.json tsconfig.json vite.config.ts .npmrc)
@@ -48,7 +49,7 @@ run_npm(build "${npm}" run build)
 if(NOT status EQUAL 0)
   return()
 endif()
-# At once, so that no program meets half a page.
+# The rename is atomic, so that no program reads half a page.
 file(COPY "${work}/dist/page.html" DESTINATION "${OUT}/new")
 file(RENAME "${OUT}/new/page.html" "${OUT}/page.html")
 file(TOUCH "${OUT}/page.stamp")

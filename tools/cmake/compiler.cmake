@@ -13,7 +13,7 @@ endif()
 # machines must compute the same bits. -O1 in Debug, because sanitized -O0 is too slow for the tests.
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 set(CMAKE_CXX_FLAGS_DEBUG "-O1 -g1 -fno-omit-frame-pointer -D_GLIBCXX_ASSERTIONS")
-# As Debug, for programs that run long: clang inlines nothing at -O1.
+# Like Debug, for programs that run long: clang inlines nothing at -O1.
 set(CMAKE_CXX_FLAGS_RELWITHDEBINFO "-O2 -g1 -fno-omit-frame-pointer -D_GLIBCXX_ASSERTIONS")
 
 # A fused multiply-add rounds once where two operations round twice.
@@ -23,7 +23,8 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   add_compile_options(-Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread)
 endif()
 if(SHOAL_WERROR)
-  # A field that is left out has its default; and with sanitizers GCC takes what is initialized for what may not be (CAF's pointers in messages).
+  # A field that is left out has its default. With sanitizers GCC takes CAF's initialized pointers in messages
+  # for uninitialized ones.
   add_compile_options(-Werror -Wno-error=missing-field-initializers -Wno-error=maybe-uninitialized)
 endif()
 
@@ -36,8 +37,8 @@ endif()
 add_compile_definitions(SHOAL_WITH_LEARN=$<BOOL:${SHOAL_WITH_LEARN}>)
 include_directories("${PROJECT_SOURCE_DIR}")
 
-# The base directory makes a second clone hit what the first one compiled; the sloppiness is what
-# ccache asks for where a precompiled header is used.
+# The base directory lets a second clone reuse the results of the first one. ccache requires the sloppiness
+# for precompiled headers.
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER env "CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}" CCACHE_NOHASHDIR=1

@@ -28,15 +28,15 @@ function(shoal_import name)
   target_link_libraries(shoal::${name} INTERFACE ${arg_LINK})
 endfunction()
 
-# Debian's CAF 0.17 ships no CMake files. Only the core is used: what goes between hosts is ours.
+# Debian's CAF 0.17 ships no CMake files. Shoal uses only the core, and has its own transport between hosts.
 shoal_import(caf HEADER caf/all.hpp LIBRARIES caf_core LINK Threads::Threads)
 shoal_import(sodium HEADER sodium.h LIBRARIES sodium)
 shoal_import(glpk HEADER glpk.h LIBRARIES glpk)
-# Its CMake files ask for those of everything that it is made of.
+# gRPC's own CMake files ask for those of all its parts, so the libraries are imported directly.
 shoal_import(grpc HEADER grpcpp/grpcpp.h LIBRARIES grpc++ grpc gpr absl_synchronization)
 shoal_import(microhttpd HEADER microhttpd.h LIBRARIES microhttpd)
 shoal_import(openssl HEADER openssl/ssl.h LIBRARIES ssl crypto)
-# Nothing calls it by name, so a linker may take it for superfluous. (Sanitizers bring an allocator of their own.)
+# No code calls jemalloc by name, so a linker may take it for superfluous. (Sanitizers bring an allocator of their own.)
 shoal_import(jemalloc HEADER jemalloc/jemalloc.h)
 find_library(SHOAL_jemalloc_LIBRARY jemalloc REQUIRED)
 target_link_options(shoal::jemalloc INTERFACE -Wl,--no-as-needed "${SHOAL_jemalloc_LIBRARY}" -Wl,--as-needed)
@@ -46,7 +46,7 @@ add_library(shoal::zstd INTERFACE IMPORTED GLOBAL)
 target_link_libraries(shoal::zstd INTERFACE zstd::libzstd_shared)
 
 # libtorch asks for `libblas.so.3`, which is whatever Debian's alternatives point at. Linking the
-# pthread OpenBLAS by its own path, first, settles which one is loaded: reference BLAS is 6x slower, and
+# pthread OpenBLAS first, by its own path, decides which one is loaded. Reference BLAS is 6x slower, and
 # the bits depend on the library. Only the run-time package is needed, not its -dev.
 if(SHOAL_WITH_LEARN)
   set(openblas_dir "/usr/lib/${CMAKE_LIBRARY_ARCHITECTURE}/openblas-pthread")
@@ -55,7 +55,7 @@ if(SHOAL_WITH_LEARN)
     find_library(SHOAL_lib${library} NAMES lib${library} PATHS "${openblas_dir}" NO_DEFAULT_PATH REQUIRED)
     string(APPEND openblas_libraries ",${SHOAL_lib${library}}")
   endforeach()
-  # One item, because CMake may reorder several.
+  # This is one item, because CMake may reorder several.
   add_library(shoal::openblas INTERFACE IMPORTED GLOBAL)
   target_link_libraries(shoal::openblas INTERFACE
     "-Wl,--push-state,--no-as-needed${openblas_libraries},--pop-state,-rpath,${openblas_dir}")

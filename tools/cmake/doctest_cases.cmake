@@ -1,18 +1,18 @@
-# Read by ctest, not by the build: makes each doctest case of a binary its own ctest entry. The list is
-# asked of the binary when ctest starts, and again only after the binary has changed; so the build does not
-# start every test binary once, which takes long where libtorch is linked or a sanitizer is on.
+# Read by ctest, not by the build: makes each doctest case of a binary its own ctest entry. ctest asks
+# the binary for its cases when it starts, and again only after the binary has changed. So the build does not
+# start every test binary once, which takes long with libtorch or with a sanitizer.
 
 function(_shoal_write_cases binary prefix properties cases_file)
   execute_process(
     COMMAND "${binary}" --list-test-cases --no-version --no-colors=true
     OUTPUT_FILE "${cases_file}.list" ERROR_VARIABLE errors RESULT_VARIABLE status)
   if(NOT status EQUAL 0)
-    # An entry that fails in the same way, so that ctest shows the reason.
+    # This entry fails in the same way, so that ctest shows the reason.
     file(WRITE "${cases_file}" "add_test([==[${prefix}: the binary lists its cases]==] [==[${binary}]==] --list-test-cases)\n")
     return()
   endif()
   file(READ "${cases_file}.list" lines)
-  # CMake's lists trip over brackets and semicolons, so these are something else while there is a list.
+  # Brackets and semicolons break CMake's lists, so other characters replace them in a list.
   string(ASCII 1 open)
   string(ASCII 2 close)
   string(ASCII 3 semicolon)

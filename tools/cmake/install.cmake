@@ -1,4 +1,4 @@
-# What `cmake --install DIR --prefix PREFIX` writes, and the package that `find_package(shoal)` finds there:
+# The files of `cmake --install DIR --prefix PREFIX`, and the package that `find_package(shoal)` finds there:
 #   bin/shoal                   the program
 #   include/shoal/              headers: this folder is the include directory, so '#include "actors/host.hpp"' works there as it does here
 #   lib/                        static libraries, and lib/cmake/shoal, the package
@@ -38,7 +38,7 @@ shoal_export(shoal_base shoal_kernels shoal_text shoal_checkpoint shoal_learn sh
   shoal_wire shoal_actors shoal_schema shoal_observe shoal_record shoal_compare shoal_page shoal_churn_engine shoal_world shoal_scenarios shoal_chaos shoal_promote
   shoal_sweep shoal_console shoal_tools)
 
-# Everybody who links a library links shoal_base. Its users round as Shoal does, so that two machines compute the same bits.
+# Every user of a library links shoal_base. Its users round as Shoal does, so that two machines compute the same bits.
 target_compile_options(shoal_base INTERFACE "$<INSTALL_INTERFACE:-ffp-contract=off>")
 if(SHOAL_SANITIZE)
   target_compile_options(shoal_base INTERFACE "$<INSTALL_INTERFACE:-fsanitize=${SHOAL_SANITIZE}>")

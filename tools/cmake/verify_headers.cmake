@@ -1,12 +1,13 @@
-# Headers that compile alone. `cmake --build DIR --target all_verify_interface_header_sets` compiles each
-# header of each folder as a file of its own, with nothing but its library's public dependencies; it is
-# no part of the default build, and the nightly tests run it.
+# Headers that compile alone. The target all_verify_interface_header_sets compiles each header of each folder
+# as a file of its own, with only its library's public dependencies. The target is no part of the default build;
+# the nightly tests run it.
 
-# What a library gets at its creation, so this stands before the folders are added.
+# A library gets this at its creation, so the line stands before the folders are added.
 set(CMAKE_VERIFY_INTERFACE_HEADER_SETS ON)
 
-# shoal_verify_headers(TARGET FOLDER ...): adds the headers under FOLDER that the target did not declare in
-# its own file set, without those of the folders that have a library of their own.
+# Adds the headers under FOLDER that the target did not declare in its own file set. Folders that have a library
+# of their own are left out.
+#   shoal_verify_headers(TARGET FOLDER ...)
 function(shoal_verify_headers)
   set(folders ${ARGN})
   while(folders)

@@ -1,4 +1,4 @@
-// One file of HTML with everything in it: no request is needed to show it, not even from a disk.
+// Builds one file of HTML with everything in it. The browser needs no request to show it, not even from a disk.
 import { defineConfig, type Plugin } from "vite";
 
 function inOneFile(): Plugin {
@@ -12,7 +12,7 @@ function inOneFile(): Plugin {
       for (const [name, part] of Object.entries(bundle)) {
         if (part.type === "chunk") {
           html = html.replace(/<script type="module"[^>]*><\/script>\s*/, "");
-          // A function, because `$&` in the code is no pattern.
+          // The replacement is a function, because `$&` in the code must not act as a pattern.
           const code = part.code.replace(/<\/script/g, "<\\/script");
           html = html.replace("</body>", () => `<script type="module">${code}</script>\n</body>`);
         } else if (name.endsWith(".css")) {

@@ -1,4 +1,4 @@
-// The memory calculator: what somebody chooses, and what that takes.
+// The memory calculator: the choices of the user, and the memory that these take.
 
 import { h } from "./dom";
 import { number, seconds } from "./format";
@@ -90,7 +90,7 @@ function build(): HTMLElement {
   const batch = slider("n: samples at once", "memory-batch", 1, 64, 1, choices.batch, (v) => (choices.batch = v));
   show();
   return h("div", {},
-    h("p", { class: "note" }, "What training takes: as the calculator of Training Transformers Together reckons, and as Shoal's own code holds it (docs/memory.md). The same on the command line: ",
+    h("p", { class: "note" }, "The memory of training, by the calculator of Training Transformers Together and by Shoal's own estimate (docs/memory.md). The same on the command line: ",
       h("code", {}, "shoal memory"), ". Figures that are 0 are left out; N and Z, GPUs and stage of ZeRO, are 1 and 0 here."),
     h("div", { class: "controls" }, model, pick("optimizer", "memory-optimizer", optimizers, choices.optimizer, (v) => (choices.optimizer = v)),
       pick("precision", "memory-precision", precisions, choices.precision, (v) => (choices.precision = v)),

@@ -1,4 +1,4 @@
-// What all charts have in common: size, time axis, shaded faults, a text and a table for those who cannot see them.
+// The common parts of all charts: size, time axis, shaded faults, and a text and a table for users who cannot see them.
 
 import * as Plot from "@observablehq/plot";
 import { h } from "./dom";
@@ -81,7 +81,7 @@ export function chart(context: Context, options: ChartOptions): HTMLElement {
   const svg = Plot.plot({
     width: context.width,
     height: 260,
-    // Room for the axis' label above its highest tick.
+    // The axis' label needs room above its highest tick.
     marginTop: 28,
     marginLeft: 52,
     marginRight: 14,

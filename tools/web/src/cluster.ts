@@ -1,4 +1,4 @@
-// A swarm of real hosts: who is there, and how one more joins.
+// A swarm of real hosts: the list of its hosts, and the commands with which another host joins.
 
 import { type Context, nothing } from "./chart";
 import { copyable, h, search, table, type TableState } from "./dom";
@@ -18,7 +18,7 @@ export function join(context: Context): Node[] {
   const { view } = context, how = view.run.join;
   if (!how) return [nothing("The run does not say how.")];
   const { free, groups } = places(view);
-  // Who joins a swarm that runs needs none of the scenario's names; who starts it again takes one of them.
+  // A host that joins a running swarm needs a name of its own. A host that restarts the swarm takes one of the scenario's names.
   const choices = [...groups.map((g) => `one more like ${g}`), ...free];
   if (!choices.includes(joinState.host)) joinState.host = choices[0] ?? "";
   const group = groups.find((g) => joinState.host === `one more like ${g}`);
@@ -37,8 +37,8 @@ export function join(context: Context): Node[] {
     ...(how.insecure ? [] : [h("p", {}, "The moderator lets it in", group ? ", under a name of its own instead of NAME:" : ":"), copyable(`shoal keys admit ${name} --moderator MODERATOR -o keys/${name}`)]),
     h("p", {}, how.insecure ? `Type there${group ? ", with a name of its own instead of NAME" : ""}:` : "Then, on its host:"),
     copyable(line),
-    h("p", { class: "note" }, how.dial.length === 0 ? "Nobody here can be dialled: name a host that can with --join HOST:PORT. " : "",
-      how.insecure ? "Anybody may take part and read along. " : "", "A host that cannot be dialled itself takes --outbound-only in place of --listen. Keys and refusals: docs/cluster.md."),
+    h("p", { class: "note" }, how.dial.length === 0 ? "No host here can be dialled: name one that can with --join HOST:PORT. " : "",
+      how.insecure ? "Any host may take part and read everything. " : "", "A host that cannot be dialled itself takes --outbound-only in place of --listen. Keys and refusals: docs/cluster.md."),
   ];
 }
 
@@ -60,7 +60,7 @@ export function nodes(context: Context, show: (directory: string) => (() => void
         const open = show(n.directory);
         return h("span", {}, h("span", { class: `status ${n.state === "running" ? "here" : "gone"}` }), open ? h("button", { type: "button", class: "link", onclick: open }, n.name) : n.name);
       } },
-      { title: "state", value: (n) => stateText[n.state] ?? n.state, text: (n) => h("span", { class: n.state === "silent" ? "bad" : "", title: n.state === "silent" ? "it writes no more, and did not say that it leaves" : "" }, stateText[n.state] ?? n.state) },
+      { title: "state", value: (n) => stateText[n.state] ?? n.state, text: (n) => h("span", { class: n.state === "silent" ? "bad" : "", title: n.state === "silent" ? "the host writes no more, and did not announce that it leaves" : "" }, stateText[n.state] ?? n.state) },
       { title: "like", value: (n) => n.group },
       { title: "region", value: (n) => n.region },
       { title: "address", value: (n) => n.address || "dials only" },

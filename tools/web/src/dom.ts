@@ -78,7 +78,7 @@ export function copyable(text: string): HTMLElement {
       setTimeout(() => (button.textContent = "copy"), 1500);
     };
     const byHand = () => {
-      // From a disk there is no clipboard to write to: what is selected can be copied.
+      // A page from a disk cannot write to the clipboard. The user can copy the selected text.
       const range = document.createRange();
       range.selectNodeContents(code);
       const selection = getSelection();

@@ -1,4 +1,4 @@
-// What a run is, how to repeat it, how far it was from its prediction, and its scenario.
+// The facts of a run, the commands that repeat it, its difference from the prediction, and its scenario.
 
 import * as Plot from "@observablehq/plot";
 import { chart, type Context, nothing } from "./chart";
@@ -11,7 +11,7 @@ export function provenance({ view }: Context): Node[] {
   const { run, summary } = view;
   const hash = (x: string | null | undefined) => (x ? h("code", { class: "hash", tabindex: 0 }, x) : null);
   return [
-    h("p", {}, "Save the scenario below as ", h("code", {}, "run.yaml"), ", or take that of the run directory", run.world === "cluster" ? ". What it should have come to, by simulation:" : ":"),
+    h("p", {}, "Save the scenario below as ", h("code", {}, "run.yaml"), ", or take that of the run directory", run.world === "cluster" ? ". The prediction, by simulation:" : ":"),
     copyable(run.world === "cluster" ? `${run.command} --world sim --out predicted` : run.command),
     ...(run.world === "sim" ? [h("p", { class: "note" }, "The same version gives the same event hash on any machine. In the run directory: ", h("code", {}, "shoal replay DIR"), " runs it again and compares.")] : []),
     h("dl", { class: "facts" },
@@ -19,7 +19,7 @@ export function provenance({ view }: Context): Node[] {
       fact("computed in", summary ? seconds(summary.wall_seconds) : "–", summary ? ` ${bytes(summary.peak_rss_bytes)} of memory` : ""),
       fact("event hash", hash(summary?.event_hash)), fact("state hash", hash(summary?.state_hash)),
       run.data_digest && fact("data digest", hash(run.data_digest)), run.node && fact("node", run.node)),
-    ...(summary ? [h("h4", {}, "What has to be true of every run"),
+    ...(summary ? [h("h4", {}, "Invariants of every run"),
       h("ul", { class: "checks" }, Object.entries(summary.invariants).map(([name, c]) =>
         h("li", { class: c.violated > 0 ? "bad" : c.checked > 0 ? "good" : "none" }, h("span", { "aria-hidden": "true" }, c.violated > 0 ? "✗" : c.checked > 0 ? "✓" : "·"), ` ${name.replace(/_/g, " ")} `,
           h("small", {}, c.violated > 0 ? `violated ${count(c.violated)} times: ${c.first_violation ?? ""}` : c.checked > 0 ? `${count(c.checked)} times` : "not checked"))))] : []),
@@ -39,7 +39,7 @@ export function scenario(context: Context): Node[] {
       said.textContent = `${lines.length} lines, every default filled in.`;
       return;
     }
-    // A line that is found is shown with the keys that it stands under.
+    // A line that matches the search is shown with the keys above it.
     const depth = (line: string) => line.length - line.trimStart().length;
     const parents: number[] = [];
     const shown = new Set<number>();

@@ -1,4 +1,4 @@
-// Numbers as people read them.
+// Numbers in the form that people read.
 
 export const count = (n: number): string => n.toLocaleString("en");
 

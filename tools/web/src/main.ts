@@ -54,7 +54,7 @@ const parts: Part[] = [
     { id: "links", title: "How full the lines were", draw: links },
     { id: "compression", title: "Compression", draw: compression },
   ] },
-  { id: "memory", title: "Memory", panels: [{ id: "calculator", title: "What training a model takes", draw: calculator }] },
+  { id: "memory", title: "Memory", panels: [{ id: "calculator", title: "Memory of training a model", draw: calculator }] },
   { id: "about", title: "The run", panels: [
     { id: "provenance", title: "How to repeat it", draw: provenance },
     { id: "scenario", title: "Scenario", draw: scenario },
@@ -88,7 +88,7 @@ function show(index: number): void {
   chosen = index;
   followChosen();
   drawAll();
-  // What is on the screen is the run before until this one has come.
+  // The screen shows the previous run until this one has arrived.
   const state = top_.querySelector(".state");
   if (drawn !== chosen && state) state.textContent = "loading";
   window.scrollTo({ top: 0 });
@@ -203,7 +203,7 @@ function drawPanels(anew: boolean): void {
     const body = bodies.get(panel.id)!, { top, bottom } = body.getBoundingClientRect();
     return { width: body.clientWidth, near: top < 1.5 * innerHeight && bottom > -0.5 * innerHeight, empty: body.childNodes.length === 0 };
   });
-  // Panels that were never drawn have no height yet: only the first ones are where they will be.
+  // Panels that were never drawn have no height yet, so only the first ones are at their places.
   let height = 0;
   shown.forEach((panel, i) => {
     const { width, near, empty } = places[i];
@@ -215,7 +215,7 @@ function drawPanels(anew: boolean): void {
   });
   if (anew || runs[chosen].over) counted = false;
   else main.dataset.drawn = String(Number(main.dataset.drawn ?? 0) + 1);
-  // Who waits already waits no longer for further news.
+  // Panels that already wait do not wait longer because of more news.
   if (counted && turn !== 0) return;
   clearTimeout(turn);
   turn = window.setTimeout(drawWaiting, counted ? outOfSight : 0);
@@ -252,7 +252,7 @@ function draw(panel: Panel, available: number, anew: boolean): void {
   const body = bodies.get(panel.id)!;
   if (!isWhole(view)) return;
   const beside = runs[chosen].beside, first = beside === null ? null : runs[beside].sections;
-  // Somebody reads the table of it: it stays as it is until it is folded.
+  // The user reads the panel's table, so the panel stays unchanged until the table is folded.
   if (body.querySelector("details[open]") && !anew) return;
   const width = Math.max(280, Math.floor(available));
   const focus = focusPath(body);
@@ -312,7 +312,7 @@ function follow(index: number): void {
     if (index === chosen || index === runs[chosen].beside) drawSoon();
   };
   events.onerror = () => {
-    // It tries again by itself.
+    // An EventSource connects again by itself.
     run.lost = true;
     if (index === chosen && bodies.size > 0) header();
   };

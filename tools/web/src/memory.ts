@@ -1,4 +1,5 @@
-// How much memory training a model takes, by the formulas of `shoal memory` (memory.json is what `shoal memory --list --json` prints).
+// The memory that training a model takes, by the formulas of `shoal memory`. memory.json is the output of
+// `shoal memory --list --json`.
 
 import model from "./memory.json";
 

@@ -1,4 +1,4 @@
-// What went over the network: by kind, host and region, and how full the lines were.
+// The traffic by kind, host and region, and the load of the lines.
 
 import * as Plot from "@observablehq/plot";
 import { asTable, bands, chart, type Context, faultLegend, legend, nothing, pixels, rail, rgb, timeAxis } from "./chart";
@@ -14,7 +14,7 @@ export function trafficOverTime(context: Context): Node[] {
   const axis = timeAxis(view);
   const { time } = view.series;
   if (!time || time.length < 2) return [nothing("No two rows of metrics yet.")];
-  // Rates of a hundred stretches: rows of single seconds only flicker.
+  // The chart shows the rates of a hundred stretches, because rows of single seconds flicker.
   const step = Math.max(1, Math.ceil(time.length / 120));
   const rows: { t: number; t2: number; kind: string; rate: number }[] = [];
   for (let i = step; i < time.length + step - 1; i += step) {
@@ -50,7 +50,7 @@ const hostState = { filter: "" };
 
 export function trafficByHost(context: Context): Node[] {
   const t = context.view.traffic;
-  if (t === null || t.hosts.length === 0) return [nothing("Who sent what is told when the run has ended.")];
+  if (t === null || t.hosts.length === 0) return [nothing("The traffic of each host is known when the run has ended.")];
   const hosts = t.hosts.filter((x) => x.name.includes(hostState.filter)).slice(0, 30);
   const rows = hosts.flatMap((x) => kinds.map((kind) => ({ name: x.name, kind, bytes: x.bytes[t.kinds.indexOf(kind)] })));
   const most = Math.max(1, ...hosts.map((x) => x.bytes.reduce((a, b) => a + b, 0)));
@@ -60,7 +60,7 @@ export function trafficByHost(context: Context): Node[] {
       hostState.filter = v;
       context.again();
     })),
-    hosts.length === 0 ? nothing("No host is called so.") : chart(context, {
+    hosts.length === 0 ? nothing("No host has this name.") : chart(context, {
       says: `Bytes sent by host: most by ${hosts[0].name}.`,
       height: hosts.length * 19 + 46,
       marginLeft: Math.min(130, 7 * Math.max(...hosts.map((x) => x.name.length)) + 14),
@@ -77,7 +77,7 @@ export function trafficByHost(context: Context): Node[] {
 
 export function trafficByRegion(context: Context): Node[] {
   const t = context.view.traffic;
-  if (t === null || t.regions.length === 0) return [nothing("What went between regions is told when the run has ended.")];
+  if (t === null || t.regions.length === 0) return [nothing("The traffic between regions is known when the run has ended.")];
   const sum = (x: number[]) => x.reduce((a, b) => a + b, 0);
   const names = [...new Set(t.regions.flatMap((r) => [r.from, r.to]))];
   const most = Math.max(...t.regions.map((r) => sum(r.bytes)));
@@ -106,7 +106,7 @@ const linkState = { filter: "" };
 export function links(context: Context): Node[] {
   const { view } = context;
   const l = view.links;
-  if (l === null || l.rows.length === 0) return [nothing(view.run.world === "cluster" ? "How full the lines were is known in simulation and emulation. Of a real network: what each host sent, above." : "How full lines were is reckoned from transfers, and none were recorded (record.transfers).")];
+  if (l === null || l.rows.length === 0) return [nothing(view.run.world === "cluster" ? "How full the lines were is known in simulation and emulation. For a real network, the chart above shows the traffic of each host." : "How full lines were is reckoned from transfers, and none were recorded (record.transfers).")];
   const rows = l.rows.filter((r) => r.name.includes(linkState.filter)).slice(0, 40);
   const axis = timeAxis(view), shown = l.until === null ? axis.end : axis.scale(l.until);
   const low = rgb("var(--track)"), mid = rgb("var(--heat-mid)"), high = rgb("var(--heat-high)");
@@ -126,7 +126,7 @@ export function links(context: Context): Node[] {
       linkState.filter = v;
       context.again();
     })),
-    rows.length === 0 ? nothing("No line is called so.") : chart(context, {
+    rows.length === 0 ? nothing("No line has this name.") : chart(context, {
       says: `How full ${rows.length} lines were over time; the fullest, ${rows[0].name}, ${percent(rows[0].mean)} on average.`,
       height: rows.length * height + 58,
       marginLeft: left,
@@ -151,7 +151,7 @@ export function compression(context: Context): Node[] {
   const { run, series, rounds } = context.view;
   const c = run.compression;
   const averaging = series.bytes_averaging?.at(-1) ?? 0;
-  // In an all-reduce each of P members sends all values but its own part, and gets as many back.
+  // In an all-reduce each of P members sends all values except its own part, and gets as many back.
   const sent = rounds.kept.length > 0 && run.parameters > 0 ? { pairs: (rounds.by_outcome.ok ?? 0) + (rounds.by_outcome.partial ?? 0) } : null;
   const fact = (name: string, value: string, more = "") => h("div", { class: "fact" }, h("dt", {}, name), h("dd", {}, value, more && h("small", {}, more)));
   return [
@@ -160,6 +160,6 @@ export function compression(context: Context): Node[] {
       fact("results", words(c.means), c.means_bits ? ` ${number(c.means_bits)} bits a value` : ""),
       fact("compression ratio", c.ratio ? `${number(c.ratio)} : 1` : "depends on the fraction kept", " there and back, against 32 bits"),
       fact("averaging sent", bytes(averaging), sent && sent.pairs > 0 ? ` ${bytes(averaging / sent.pairs)} a round` : ""),
-      c.ratio && c.ratio > 1 && averaging > 0 ? fact("saved", bytes(averaging * (c.ratio - 1)), " of what 32-bit floats would have taken") : ""),
+      c.ratio && c.ratio > 1 && averaging > 0 ? fact("saved", bytes(averaging * (c.ratio - 1)), " less than with 32-bit floats") : ""),
   ];
 }

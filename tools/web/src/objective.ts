@@ -1,4 +1,4 @@
-// What everything is about: the objective over time and over samples, beside one machine, and how fast samples come.
+// The objective over time and over samples, beside one machine, and the speed at which samples come.
 
 import * as Plot from "@observablehq/plot";
 import { asTable, bands, chart, type Context, faultLegend, legend, nothing, timeAxis } from "./chart";
@@ -43,7 +43,7 @@ export function objective(context: Context): Node[] {
   const x = { label: overTime ? axis.label : "samples in completed rounds", domain: overTime ? [0, axis.end] : undefined, tickFormat: overTime ? undefined : (v: number) => compact(v) };
   const at = (p: Point) => (overTime ? axis.scale(p.t) : p.samples);
   if (train.length + heldOut.length === 0) {
-    // Nothing is learnt: then it is how far the run has got.
+    // Without learning, the chart shows the progress of the run.
     const { time, samples, epoch } = view.series;
     const points = (time ?? []).map((t, i) => ({ t: t ?? 0, samples: samples[i] ?? 0, epoch: epoch[i] ?? 0 }));
     if (points.length === 0) return [nothing("No row of metrics yet.")];
@@ -83,7 +83,7 @@ export function objective(context: Context): Node[] {
       marks: [
         ...(overTime ? bands(view) : []),
         Plot.ruleY(rules, { y: "value", stroke: "colour", strokeDasharray: "6,4" }),
-        // At the left, where losses are still high; of two the lower one under its line, so that they never meet.
+        // The labels are at the left, where losses are still high. The lower one of two is under its line, so that they never overlap.
         ...rules.map((r) => Plot.text([r], { y: "value", text: (one) => `${one.name} ${number(one.value)}`, frameAnchor: "left", textAnchor: "start", dy: rules.some((other) => other.value > r.value) ? 9 : -8, dx: 6, fill: "colour", stroke: "var(--panel)", strokeWidth: 4 })),
         Plot.lineY(trainBeside, { x: at, y: "loss", stroke: "var(--beside)", strokeWidth: 1.2, strokeDasharray: "2,3" }),
         Plot.lineY(heldOutBeside, { x: at, y: "loss", stroke: "var(--beside)", strokeWidth: 1.6, strokeDasharray: "6,4" }),
@@ -104,7 +104,7 @@ export function speed(context: Context): Node[] {
   const points = of(view);
   if (points.length === 0) return [nothing("No row of metrics yet.")];
   const mean = points.reduce((a, p) => a + p.y, 0) / points.length;
-  // Rounds interrupt computing: single rows only flicker.
+  // Rounds interrupt computing, so single rows flicker.
   const smooth = (all: { t: number; y: number }[]) => {
     const step = Math.ceil(all.length / 90);
     return Array.from({ length: Math.ceil(all.length / step) }, (_, i) => {

@@ -1,4 +1,4 @@
-// Rounds: how long, how many, how they ended and why; one of them with its transfers.
+// Rounds: their durations, number, outcomes and reasons, and one chosen round with its transfers.
 
 import * as Plot from "@observablehq/plot";
 import { asTable, bands, chart, colours, type Context, faultLegend, legend, nothing, palette, timeAxis } from "./chart";
@@ -16,17 +16,17 @@ const reasons: Record<string, string> = {
   reducer_timeout: "a reducer delivered nothing until round_timeout",
   leader_lost: "the leader died before the round began",
   group_too_small: "fewer than min_group_size members came in matchmaking_time",
-  matchmaking_timeout: "no leader accepted us in time",
-  group_closed: "the leader's round had begun without us",
-  out_of_sync: "our state is not that of the leading branch",
+  matchmaking_timeout: "no leader accepted the peer in time",
+  group_closed: "the leader's round had begun without the peer",
+  out_of_sync: "the peer's state is not that of the leading branch",
   member_declined: "a member had gone to another group before this one began",
-  bad_message: "a member sent what no correct member sends",
+  bad_message: "a member sent a message that no correct member sends",
   cancelled: "the owner gave the round up",
-  no_reducer: "nobody in the group can be reached by the others",
+  no_reducer: "no member of the group can be reached by the others",
   no_majority: "less than half of the members were left to agree on the result",
-  not_finite: "our own values hold NaN or infinity, which no codec takes",
+  not_finite: "the peer's own values hold NaN or infinity, which no codec takes",
   busy: "a donor serves as many downloads as it will",
-  donors_lost: "everybody who had the state is gone, or silent",
+  donors_lost: "all donors of the state are gone or silent",
   too_slow: "steps are taken faster than this peer's line brings them",
 };
 
@@ -71,7 +71,7 @@ export function roundsOverTime(context: Context): Node[] {
   return [
     legend([...outcomes.filter((o) => r.by_outcome[o] > 0).map((o): [string, string] => [`${o} ${count(r.by_outcome[o])}`, colours[o]]), ...faultLegend(view)]),
     element,
-    ...(r.points_left_out ? [h("p", { class: "note" }, "Of so many rounds only every few are drawn; those that went wrong before the others.")] : []),
+    ...(r.points_left_out ? [h("p", { class: "note" }, "There are too many rounds to draw. The chart prefers the failed ones.")] : []),
     asTable(["ended (s)", "duration (s)", "members", "outcome", "reason"], () => points.map((p) => [p.ended, p.took, p.members, p.outcome, p.reason])),
   ];
 }
@@ -81,7 +81,7 @@ export function whyRoundsFail(context: Context): Node[] {
   const all = view.summary?.rounds.by_reason ?? view.rounds.by_reason;
   const rows = Object.entries(all).map(([reason, n]) => ({ reason, n })).filter((r) => r.n > 0).sort((a, b) => b.n - a.n);
   const out: Node[] = [];
-  if (rows.length === 0) out.push(h("p", { class: "good" }, "Every round so far was in order: none lost anybody’s data."));
+  if (rows.length === 0) out.push(h("p", { class: "good" }, "Every round so far was ok: no member's data was lost."));
   else
     out.push(chart(context, {
       says: `Reasons for rounds that were not ok: ${rows.map((r) => `${r.n} ${r.reason}`).join(", ")}.`,
@@ -166,8 +166,8 @@ function detail(context: Context, k: KeptRound): Node[] {
       k.ends.length < k.members ? ` ${k.members - k.ends.length} of them never said how it ended.` : ""),
     k.ends.length > 0 && h("p", { class: "note" }, `Members: ${k.ends.slice(0, 24).map((e) => e[0]).sort((a, b) => a.localeCompare(b, "en", { numeric: true })).join(", ")}${k.members > Math.min(24, k.ends.length) ? ` and ${k.members - Math.min(24, k.ends.length)} more` : ""}.`),
     failedEnds.length > 0 && h("p", {}, "Not ok for ", failedEnds.slice(0, 12).map((e, i) => h("span", {}, i > 0 ? ", " : "", h("b", {}, e[0]), ` (${e[1]}${e[2] === "none" ? "" : `: ${words(e[2])}`})`)), failedEnds.length > 12 ? ` and ${failedEnds.length - 12} more` : ""));
-  if (t === null) return [head, h("p", { class: "note" }, context.view.run.world === "cluster" ? "What single transfers waited for is known in simulation and emulation, not on a real network." : "Transfers were not recorded (record.transfers is 0).")];
-  if (t.rows.length === 0) return [head, h("p", { class: "note" }, context.view.rounds.transfers_until !== null && k.ended > context.view.rounds.transfers_until ? `Its transfers were not recorded: the first ones are, as many as record.transfers says, and those ended at ${seconds(context.view.rounds.transfers_until)}.` : "No transfer of bulk between its members took place within it.")];
+  if (t === null) return [head, h("p", { class: "note" }, context.view.run.world === "cluster" ? "The waits of single transfers are known in simulation and emulation, not on a real network." : "Transfers were not recorded (record.transfers is 0).")];
+  if (t.rows.length === 0) return [head, h("p", { class: "note" }, context.view.rounds.transfers_until !== null && k.ended > context.view.rounds.transfers_until ? `The transfers of this round were not recorded. The first ones are, as many as record.transfers says, and those ended at ${seconds(context.view.rounds.transfers_until)}.` : "No transfer of bulk between its members took place within it.")];
   const rows = t.rows.map((r, i) => ({ ...r, key: `${i}`, label: `${r.from} → ${r.to}` }));
   const limits = [...new Set(rows.map((r) => kind(r.why)))];
   const colour = new Map(limits.map((l, i) => [l, palette[i % palette.length]]));

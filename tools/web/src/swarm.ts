@@ -1,4 +1,4 @@
-// Who is there, how their time goes, and who contributed what.
+// The present peers, the states in which they spend their time, and their contributions.
 
 import * as Plot from "@observablehq/plot";
 import { packSiblings, ticks } from "d3";
@@ -44,7 +44,7 @@ const sessionState = { filter: "", group: "" };
 export function sessions(context: Context): Node[] {
   const { view } = context;
   const s = view.sessions;
-  if (s.rows.length === 0) return [nothing(view.run.notes.length > 0 ? "The run's files do not say when who was there." : "Nobody has come yet.")];
+  if (s.rows.length === 0) return [nothing(view.run.notes.length > 0 ? "The run's files do not say which peers were present." : "No peer has joined yet.")];
   const axis = timeAxis(view);
   const groups = [...new Set(s.rows.map((r) => r.group))];
   if (!groups.includes(sessionState.group)) sessionState.group = "";
@@ -60,12 +60,12 @@ export function sessions(context: Context): Node[] {
         context.again();
       } }, h("option", { value: "" }, "all groups"), groups.map((g) => h("option", { value: g, selected: g === sessionState.group }, g)))));
   const keys = [...s.states.map((n): [string, string] => [stateWords[n] ?? n, colours[n]]), ["gone", "var(--track)"] as [string, string], ...faultLegend(view)];
-  if (rows.length === 0) return [controls, nothing("No peer is called so.")];
+  if (rows.length === 0) return [controls, nothing("No peer has this name.")];
 
   const height = Math.max(s.by === "group" ? 46 : 5, Math.min(s.by === "group" ? 90 : 18, Math.floor(520 / rows.length)));
   const lines = Math.max(4, Math.min(48, height * 2));
   const paints = s.states.map((n) => rgb(colours[n])), track = rgb("var(--track)");
-  // From the bottom up: what goes on most of the time, then what interrupts it.
+  // The order is from the bottom up: first the most frequent states, then those that interrupt them.
   const order = ["computing", "averaging", "downloading", "joining"].map((n) => s.states.indexOf(n)).filter((i) => i >= 0);
   const gap = height > 8 ? Math.round(lines * 0.12) : 0;
   const paint = (data: Uint8ClampedArray) => {
@@ -134,7 +134,7 @@ export function sessions(context: Context): Node[] {
     controls,
     legend(keys),
     svg,
-    h("p", { class: "note" }, s.by === "group" ? "Of each group, the height is the share of its hosts in each state." : "Where states change within a pixel, the height of a colour is its share of the time. Dots: red was killed, grey left."),
+    h("p", { class: "note" }, s.by === "group" ? "The height is the share of a group's hosts in each state." : "Where states change within a pixel, the height of a colour is its share of the time. Dots: red was killed, grey left."),
     asTable([s.by, ...s.states.map((n) => `${stateWords[n]}, share of all time`)], () => rows.map((r) => [r.name, ...r.shares.map((line) => {
       let sum = 0;
       for (let b = 0; b < s.bins; b++) sum += share(line, b);
@@ -147,7 +147,7 @@ const boardState: TableState & { filter: string } = { by: 3, down: true, filter:
 
 export function leaderboard(context: Context): Node[] {
   const p = context.view.participants;
-  if (p.hosts.length === 0) return [nothing("Nobody has come yet.")];
+  if (p.hosts.length === 0) return [nothing("No peer has joined yet.")];
   const rows = p.hosts.map((x, i) => ({ ...x, rank: i + 1, sent: x.sent })).filter((x) => `${x.name} ${x.group} ${x.region}`.includes(boardState.filter));
   const most = Math.max(1, ...p.hosts.map((x) => x.samples));
   const tint = groupColours(context.view);
@@ -181,7 +181,7 @@ export function bubbles(context: Context): Node[] {
   const tint = groupColours(view);
   interface Bubble { name: string; group: string; value: number; r: number; x: number; y: number; alive: boolean; text: string }
   const text = (x: { name: string; samples: number; seconds: number }) => `${x.name}\n${count(x.samples)} samples\n${seconds(x.seconds)} there`;
-  // Beyond those that are listed, groups stand for their members.
+  // Beyond the listed hosts, groups stand for their members.
   const rest = p.more === 0 ? [] : p.groups.map((g) => {
     const listed = p.hosts.filter((x) => x.group === g.name);
     const n = g.hosts - listed.length;

@@ -1,4 +1,4 @@
-// What the program sends: the sections of scenarios/page/run_view.hpp.
+// The data that the program sends: the sections of scenarios/page/run_view.hpp.
 
 export interface Group {
   name: string;
