@@ -182,20 +182,21 @@ struct totals {
     };
     miss(actors::probes::all, points);
     miss(actors::failpoint::all, failpoints);
-    return fmt::format(
-        "cases          {}, {} failed\n"
-        "virtual time   {}, {:.0f} virtual seconds in one of a core\n"
-        "epochs         {}\n"
-        "hosts struck   {}\n"
-        "rounds         {}\n"
-        "points reached {}\n"
-        "failpoints     {}\n"
-        "never reached  {}\n",
-        cases, failed,
-        virtual_seconds < 86400 ? scenarios::seconds_text(virtual_seconds)
-                                : fmt::format("{:.1f} days", virtual_seconds / 86400),
-        busy_seconds > 0 ? virtual_seconds / busy_seconds : 0, epochs, list(faults), list(reasons),
-        list(points), list(failpoints), never.empty() ? "none" : never);
+    return fmt::format("cases          {}, {} failed\n"
+                       "virtual time   {}, {:.0f} virtual seconds in one of a core\n",
+                       cases, failed,
+                       virtual_seconds < 86400
+                           ? scenarios::seconds_text(virtual_seconds)
+                           : fmt::format("{:.1f} days", virtual_seconds / 86400),
+                       busy_seconds > 0 ? virtual_seconds / busy_seconds : 0) +
+           fmt::format("epochs         {}\n"
+                       "hosts struck   {}\n"
+                       "rounds         {}\n"
+                       "points reached {}\n"
+                       "failpoints     {}\n"
+                       "never reached  {}\n",
+                       epochs, list(faults), list(reasons), list(points), list(failpoints),
+                       never.empty() ? "none" : never);
   }
 };
 

@@ -1,5 +1,6 @@
-// What both sides of the averaging benchmark average: member m's value j, known to both, so that
-// each can check.
+// The vectors that both sides of the averaging benchmark average. Both sides know member m's value
+// j,
+// so that each can check the result.
 #pragma once
 
 #include <cstdint>

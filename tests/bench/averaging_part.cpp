@@ -1,11 +1,12 @@
-// One part at its reducer: all that happens to it between the network and the result (bookkeeping
-// of the chunks, the weighted sum, the list of senders, the copy into the result), beside a plain
-// loop over the same memory: each input read once, the sum written, the sum copied. Bytes moved are
-// counted alike: 4 (P + 3) for each value. The inputs are cold: they are as large as a part of 100
-// MB, and the sides take turns on the same ones. A reducer writes the part into memory that is new
-// in each round, which the system has to clear first: so does `plain`. `warm` is the same loop on
-// memory that it has written before. Usage: averaging_part SENDERS MEGABYTES CHUNK_KIB ROUNDS
-// prints one line a round, `shoal=GB/s plain=GB/s warm=GB/s`
+// One part at its reducer, with all work between the network and the result. This work is the
+// bookkeeping of the chunks, the weighted sum, the list of senders, and the copy into the result.
+// Beside it runs a plain loop over the same memory, which reads each input once, writes the sum and
+// copies it. Both sides count the same moved bytes: 4 (P + 3) for each value. The inputs are cold:
+// they are as large as a part of 100 MB, and the sides take turns on the same ones. A reducer
+// writes the part into memory that is new in each round, which the system has to clear first, and
+// so does `plain`. `warm` is the same loop on memory that it has written before. Usage:
+// averaging_part SENDERS MEGABYTES CHUNK_KIB ROUNDS
+//   prints one line a round, `shoal=GB/s plain=GB/s warm=GB/s`
 #include "actors/averaging/part_reduction.hpp"
 #include "kernels/base/check.hpp"
 #include "kernels/base/rng.hpp"

@@ -1,7 +1,8 @@
 // Group actors of a few peers average a vector in one process, on the coordinator's wall clock and
-// with no network: what one sends is at the other at once, and a payload is a pointer. From
-// group_begun to the last member's end. Usage: averaging_shoal MEMBERS MEGABYTES CHUNK_KIB WORKERS
-// ROUNDS    prints `seconds=S` for each round
+// without a network. A message arrives at once, and a payload is a pointer. The time runs from
+// group_begun to the last member's end.
+// Usage: averaging_shoal MEMBERS MEGABYTES CHUNK_KIB WORKERS ROUNDS
+//   prints `seconds=S` for each round
 #include "actors/averaging/group.hpp"
 #include "actors/averaging/observations.hpp"
 #include "actors/messages.hpp"

@@ -1,9 +1,10 @@
-// The codecs beside a plain loop that copies the same floats, which is what memory allows. The
+// The codecs beside a plain loop that copies the same floats, which is the limit of the memory. The
 // inputs are larger than the caches of most machines, the sides take turns on the same ones, and
 // buffers are reused. Each codec is compared with its reference first. GB/s are of floats read or
-// written, 4 bytes each, whatever the encoded size. Usage: compress_bench [MILLIONS_OF_FLOATS
-// [ROUNDS]] Prints one line for each codec: medians of encode, decode and both, and of both over
-// that of the copy in its round.
+// written, 4 bytes each, for any encoded size.
+// Usage: compress_bench [MILLIONS_OF_FLOATS [ROUNDS]]
+//   prints one line for each codec: medians of encode, decode and both, and of both over that of
+//   the copy in its round
 #include "kernels/base/check.hpp"
 #include "kernels/base/rng.hpp"
 #include "kernels/compress/bfloat16.hpp"

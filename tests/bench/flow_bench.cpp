@@ -1,5 +1,6 @@
-// The flow model alone, no actors and no messages, on the workloads that flow-level simulators are
-// compared on: a star of private links, up 12.5 MB/s and down 25 MB/s times U(0.5, 1.5), 20 ms
+// The flow model alone, without actors and messages, on the usual workloads of flow-level
+// simulators.
+// The network is a star of private links, up 12.5 MB/s and down 25 MB/s times U(0.5, 1.5), 20 ms
 // each.
 //   groups N M R: R rounds; each peer sends M - 1 chunks of 40 MB / M inside its group of M, and
 //                 starts its next round when its own sends have ended.

@@ -1,9 +1,12 @@
-// Scale: peers that look keys up in a ring all the time, as one CAF actor each on a host of its
-// own. A peer knows the 20 peers at distances growing by powers (its contacts, computed and not
-// stored); every 10 s, at a phase of its own, it looks a random key up: it asks the contact that is
-// closest before the key, then whom that one names, one query at a time, until the owner answers. A
-// query and its answer are small messages. Usage: lookups_shoal [PEERS] [VIRTUAL_SECONDS] default
-// 100000 1000
+// A benchmark of scale: peers that look up keys in a ring all the time. Each peer is one CAF actor
+// on a
+// host of its own. Its contacts are the 20 peers at distances growing by powers, computed and not
+// stored. Every 10 s, at a phase of its own, a peer looks up a random key. It asks the contact that
+// is
+// closest before the key, then the contact that this one names, one query at a time. The look-up
+// ends
+// when the owner answers. A query and its answer are small messages.
+// Usage: lookups_shoal [PEERS] [VIRTUAL_SECONDS]    default 100000 1000
 #include "netem/coordinator.hpp"
 #include "netem/fabric.hpp"
 #include "tests/bench/transfers.hpp"
@@ -37,7 +40,7 @@ struct nearest {
 
 struct lookups_state {
   std::size_t peers;
-  std::vector<std::uint32_t> distances{}; // of the contacts, ascending; the first is 1
+  std::vector<std::uint32_t> distances{}; // distances of the contacts, ascending; the first is 1
   std::vector<caf::actor> all{};
   std::uint64_t begun = 0, done = 0, queries = 0;
 };
@@ -55,7 +58,7 @@ public:
               send(caf::actor_cast<caf::actor>(current_sender()), nearest{x.key, closest(x.key)});
             },
             [this](nearest x) {
-              if (x.key != key_) return; // of a look-up given up
+              if (x.key != key_) return; // the answer belongs to a look-up that was given up
               if (x.peer == key_)
                 ++in_.done;
               else

@@ -1,6 +1,7 @@
-// How much memory a step of our own transformer takes: the most that this process ever had, over
-// what it had when libtorch was loaded and had computed once. Fresh for each shape, because a peak
-// never falls. Usage: memory_peak LAYERS HEADS DIM CONTEXT SAMPLES CHECKPOINT OPTIMIZER
+// The memory of a step of Shoal's own transformer: the peak of this process, less its memory after
+// libtorch was loaded and had computed once. Each shape takes a fresh process, because a peak never
+// falls.
+// Usage: memory_peak LAYERS HEADS DIM CONTEXT SAMPLES CHECKPOINT OPTIMIZER
 #include "kernels/base/check.hpp"
 #include "kernels/learn/transformer.hpp"
 #include "kernels/optimizer.hpp"

@@ -21,7 +21,7 @@ struct token {
 struct messages_state {
   messages_work work;
   messages_tally tally;
-  std::vector<caf::actor> all{}; // what the actors send to
+  std::vector<caf::actor> all{}; // the receivers of the actors' messages
 };
 
 class relay : public caf::event_based_actor {

@@ -1,6 +1,6 @@
-// Processes of a benchmark: forked before there is any thread, with memory that all of them see, a
-// barrier in it, and a place for the times of each round. The parent prints them. For benchmarks of
-// all-reduce over sockets.
+// Processes of a benchmark of all-reduce over sockets. They are forked before any thread exists,
+// and
+// share memory with a barrier and a place for the times of each round. The parent prints the times.
 #pragma once
 
 #include <fcntl.h>
@@ -106,7 +106,7 @@ inline bool run_processes(unsigned count, const std::function<int(unsigned)>& ma
       prctl(PR_SET_PDEATHSIG, SIGKILL);
       const int status = main(i);
       std::fflush(stdout);
-      // What is static in libraries may be in use by threads of theirs.
+      // Threads of libraries may still use the libraries' static objects.
       _exit(status);
     }
     children.push_back(child);

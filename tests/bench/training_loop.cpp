@@ -1,6 +1,7 @@
-// The model of a scenario trained by a plain loop on one thread: no peers, no network. What a
-// swarm's samples per second are held against. Usage: training_loop LAYERS HEADS DIM CONTEXT
-// MICRO_BATCH TARGET_BATCH STEPS
+// The model of a scenario, trained by a plain loop on one thread without peers and network. It is
+// the
+// reference for a swarm's samples per second.
+// Usage: training_loop LAYERS HEADS DIM CONTEXT MICRO_BATCH TARGET_BATCH STEPS
 #include "kernels/base/check.hpp"
 #include "kernels/learn/baseline.hpp"
 #include "kernels/learn/transformer.hpp"

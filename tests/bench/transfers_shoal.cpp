@@ -35,7 +35,7 @@ struct arrived {
 struct transfers_state {
   transfers_work work;
   std::uint64_t received = 0;
-  std::vector<caf::actor> all{}; // what the actors send to
+  std::vector<caf::actor> all{}; // the receivers of the actors' messages
 };
 
 class peer : public caf::event_based_actor {

@@ -1,14 +1,16 @@
 // Group actors of a few processes average a vector over real connections (netem/wire), as the peers
-// of `shoal node` do. From a barrier over all processes, at which they know of each other, to the
-// last member's end: matchmaking and voting included, the look-up in the DHT not. Usage:
-// wire_all_reduce PROCESSES MEGABYTES ROUNDS [OPTION...]    prints `seconds=S` for each round, and
-// `resident_mib=M`, the most of any process
+// of
+// `shoal node` do. The time runs from a barrier over all processes, which know of each other by
+// then, to
+// the last member's end. It includes matchmaking and voting, and not the look-up in the DHT.
+// Usage: wire_all_reduce PROCESSES MEGABYTES ROUNDS [OPTION...]
+//   prints `seconds=S` for each round, and `resident_mib=M`, the most of any process
 //   --tls              with keys that a moderator made, else neither encrypted nor authenticated
-//   --chunk KIB        of the vector in one message (default 256), --workers N that run actors
-//   (default 2)
+//   --chunk KIB        of the vector in one message (default 256)
+//   --workers N        threads that run actors (default 2)
 //   --uplink RATE      as `shoal node --uplink`: bulk is paced to this line
 //   --kill             in the round after the first one process is killed once half of its chunks
-//   are at their reducers. Prints how the others end.
+//                      are at their reducers; prints how the others end
 //   --places SPACE:ADDRESS,...    network namespaces and addresses: a process in each
 #include "actors/averaging/group.hpp"
 #include "actors/averaging/observations.hpp"
@@ -49,7 +51,7 @@ struct shared_state : bench::shared_times {
   std::array<std::atomic<std::uint32_t>, bench::most_processes> port, outcome, done;
   std::array<std::atomic<std::uint64_t>, bench::most_processes> peer, result;
   std::array<std::atomic<std::int64_t>, bench::most_processes>
-      deadline; // of matchmaking, as the group's actor wrote it into its record
+      deadline; // matchmaking's deadline, as the group's actor wrote it into its record
   std::atomic<std::int64_t> killed_ns;
 };
 
@@ -241,7 +243,7 @@ private:
   std::atomic<unsigned> round_{0};
   std::atomic<bool> wrong_{false};
   payload input_;
-  std::array<caf::actor, bench::most_processes> groups_; // of the round before
+  std::array<caf::actor, bench::most_processes> groups_; // the group actors of the previous round
   std::mutex mutex_;                                     // guards ended_
   std::optional<round_ended> ended_;
 };
@@ -269,7 +271,7 @@ result<void> make_keys(const arguments& options) {
   return {};
 }
 
-/// What became of those that were not killed.
+/// The ends of the surviving processes.
 int print_survivors(const shared_state& all, const arguments& options) {
   const auto killed = options.processes - 1;
   std::int64_t last = 0;

@@ -37,8 +37,7 @@ averaging_bench of(std::string_view strategy, std::size_t peers, kernels::grid g
   return out;
 }
 
-/// The same restart in plain loops: who is where, away or in which group comes from the same
-/// streams.
+/// The same restart in plain loops. Places, absences and groups come from the same streams.
 std::vector<double> brute_force(const averaging_bench& what, unsigned restart, std::size_t rounds) {
   auto draws = stream(what.seed, "values", restart), places = stream(what.seed, "places", restart);
   auto away = stream(what.seed, "away", restart),

@@ -1,4 +1,5 @@
-// What users get wrong: exit 1, one pointed message for each mistake, nothing on stdout, nothing
+// The mistakes of users: exit 1, one pointed message for each mistake, nothing on stdout, and no
+// file
 // left behind.
 #include "tests/e2e/support/program.hpp"
 

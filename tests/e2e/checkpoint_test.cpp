@@ -150,7 +150,7 @@ TEST_CASE("a swarm with joiners and deaths is started again, by moshpit peers, t
     const auto second = run_to(again, 20, folder / "second");
     CHECK_MESSAGE(second.errors.empty(), second.text(again));
     check_data(folder / "second");
-    // Moshpit peers have parameters of their own: the file has those of who got there first.
+    // Moshpit peers have parameters of their own: the file has those of the first peer there.
     if (std::string(method) == "synchronous")
       CHECK(*second.summary().loss.first == *first.summary().loss.final);
     CHECK(*second.summary().loss.final < 0.1 * *first.summary().loss.first);
@@ -161,8 +161,8 @@ TEST_CASE("a swarm with joiners and deaths is started again, by moshpit peers, t
   }
 }
 
-TEST_CASE("the Q of PowerSGD is in a checkpoint, and who goes on otherwise leaves it or begins "
-          "with a fresh one") {
+TEST_CASE(
+    "the Q of PowerSGD is in a checkpoint, and another run leaves it or begins with a fresh one") {
   auto what = of("quadratic", "", 3, 10);
   what.parameters = "4096";
   what.workload = ", rows: 64";
@@ -175,7 +175,7 @@ TEST_CASE("the Q of PowerSGD is in a checkpoint, and who goes on otherwise leave
   REQUIRE(saved.ok());
   CHECK(saved->power_sgd_rank == 2);
   CHECK(saved->power_sgd_values == 2 * 64);
-  CHECK(saved->optimizer_state.size() == 4 * 2 * 64); // of sgd without momentum, no more
+  CHECK(saved->optimizer_state.size() == 4 * 2 * 64); // the state of sgd without momentum is empty
   const auto on = [&](const std::string& yaml, const char* name) {
     const auto run =
         run_to(from(yaml, folder / "first/checkpoints/epoch-5.ckpt"), 10, folder / name);

@@ -1,6 +1,8 @@
-// Training with what is averaged written by a codec: it learns as it does without, all hold the
-// same bits, and fewer bytes travel, also while members die and their parts are reduced again by
-// others.
+// Training with averaged vectors encoded by a codec. The swarm learns as it does without, all
+// members
+// hold the same bits, and fewer bytes travel. The same holds while members die and other members
+// reduce
+// their parts again.
 #include "kernels/compress/codec.hpp"
 #include "tests/e2e/support/swarm.hpp"
 
@@ -100,7 +102,7 @@ TEST_CASE("compression: top_k sends the largest values, keeps the others for lat
     if (std::string(fraction) == "100%")
       CHECK(*run.summary().loss.final < 1.02 * *plain.summary().loss.final);
   }
-  // What comes back may be written by another codec.
+  // Another codec may encode the means.
   auto what = learning("top_k");
   what.averaging += ", top_k_fraction: 10%, means_compression: blockwise8";
   const auto run = run_swarm(what);
@@ -163,8 +165,7 @@ TEST_CASE("compression: whoever dies in whichever round of PowerSGD, or with top
         "all_reduce.voted", "all_reduce.before_commit"})
     for (const char* how : {"compression: top_k, top_k_fraction: 10%", "power_sgd_rank: 2",
                             "power_sgd_rank: 2, compression: uniform8"})
-      for (unsigned nth :
-           {3, 4}) { // of PowerSGD: in the first and in the second round of the second step
+      for (unsigned nth : {3, 4}) { // PowerSGD's first and second round of the second step
         auto what = learning("none");
         what.averaging = fmt::format(", {}", how);
         what.parameters = "4096";

@@ -1,4 +1,5 @@
-// The workloads 'quadratic' and 'logistic': what is streamed is what was drawn, a gradient needs
+// The workloads 'quadratic' and 'logistic'. The streamed samples are the drawn ones, a gradient
+// needs
 // nothing else, and a swarm ends where one machine does.
 #include "actors/training/observations.hpp"
 #include "kernels/convex_logistic.hpp"
@@ -101,7 +102,7 @@ TEST_CASE(
         loaded(scenario("{kind: logistic, parameters: 5}", "{optimizer: " + optimizer + "}")));
     REQUIRE(prepared);
     const auto& work = *(*prepared)->work();
-    const payload gradient{std::vector<float>{3, 0, 0, 0, 4}}; // of length 5
+    const payload gradient{std::vector<float>{3, 0, 0, 0, 4}}; // the norm is 5
     const auto one = work.step(work.initial(), gradient), two = work.step(one, gradient);
     CHECK(two.step == 2);
     CHECK(two.optimizer.size() == one.optimizer.size());

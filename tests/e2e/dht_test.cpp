@@ -1,5 +1,5 @@
-// The DHT on the emulated network, on its own: who dies takes nothing along that had a living
-// replica.
+// The DHT on the emulated network, on its own: a record with a living replica survives the death of
+// nodes.
 #include "tests/e2e/support/dht_network.hpp"
 #include "tests/e2e/support/swarm.hpp"
 #include "tests/support/skip.hpp"
@@ -93,8 +93,8 @@ TEST_CASE("a reader behind a line that has become slow goes on seeing what chang
     }
 }
 
-TEST_CASE("no peer is indispensable: whoever is killed in the middle of a run, the first included, "
-          "the others go on") {
+TEST_CASE("no peer is indispensable: after any peer is killed in the middle of a run, the first "
+          "included, the others go on") {
   for (unsigned who = 0; who < 8; ++who)
     for (const char* scope : {"process", "machine"}) {
       swarm what;

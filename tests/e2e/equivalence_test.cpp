@@ -1,6 +1,7 @@
-// A synchronous step of the swarm is numerically a step with one large batch on one machine: for
-// each epoch the exact sample indices of the round are replayed in one process, from the swarm's
-// own parameters, so that differences do not add up over epochs.
+// A synchronous step of the swarm is numerically a step with one large batch on one machine. For
+// each
+// epoch one process replays the exact sample indices of the round. It starts from the swarm's own
+// parameters, so that differences do not add up over epochs.
 //   gradient: |a - b| / |b| <= 1e-6     update: |a - b| / |b| <= 1e-4     (Euclidean norms)
 #include "actors/averaging/observations.hpp"
 #include "kernels/learn/text.hpp"
@@ -50,7 +51,7 @@ std::string scenario(const std::string& optimizer, const std::string& more_peers
                      more_peers, text, epochs, optimizer, at_end);
 }
 
-/// What the swarm did in one epoch.
+/// The swarm's work in one epoch.
 struct epoch_record {
   std::map<std::uint32_t, std::uint64_t> weights; // by member
   std::vector<std::uint64_t> indices;
@@ -260,11 +261,11 @@ TEST_CASE("with overlap each step is that of one machine with one large batch wh
       CHECK(result.different_weights == epochs - 1);
       CHECK(result.most_members == 5);
       CHECK(result.fewest_members >=
-            3); // who hears of a round's end late finds the next small batch computed
+            3); // a peer that hears late of a round's end finds the next small batch computed
       CHECK(result.auxiliaries);
       CHECK(result.gradient <= 1e-6);
       CHECK(result.update <= 1e-4);
-      // It is not that of gradients of the state itself.
+      // This gradient differs from the gradients of the state itself.
       CHECK(compare(yaml, with.config, "honest", 0).gradient > 1e-3);
     }
 }

@@ -1,6 +1,5 @@
-// Every fault on a small training swarm in virtual time: whatever it does, those who are there in
-// the end have trained, no invariant breaks, nothing leaks, and nobody takes a correct peer for one
-// that misbehaves.
+// Every fault on a small training swarm in virtual time. The peers that are present at the end have
+// trained, no invariant breaks, nothing leaks, and no correct peer is taken for a misbehaving one.
 #include "actors/failpoints.hpp"
 #include "actors/probes.hpp"
 #include "actors/training/observations.hpp"
@@ -112,7 +111,8 @@ TEST_CASE("a peer that is cut off at any probe is back on the leading branch in 
         // Noticed after 2 s; records of the others live longer than the cut lasts.
         what.faults = {fmt::format(
             "{{blackhole: both, select: p-{}, on: {}, nth: 2, duration: 4s}}", who, probe)};
-        // Who steps from which state, by epoch: two branches may last one epoch, and no longer.
+        // The states from which peers step, by epoch: two branches may last one epoch, and no
+        // longer.
         std::map<std::uint64_t, std::set<std::string>> stepped_from;
         scenarios::runner_options options;
         options.on_observation = [&](const actors::host&, const actors::observation& seen) {
@@ -203,7 +203,7 @@ TEST_CASE("records of a peer whose clock is behind expire early, so that it is n
   what.peers = 3;
   what.kind = "timing";
   what.training = ", min_refresh: 100ms";
-  // Its records live 6 s; they are over when they arrive.
+  // The host's records live 6 s, so they have expired when they arrive.
   what.faults = {"{clock: bump, select: p-1, at: 0s, behind: 7s, duration: 20s}"};
   const auto behind = run_fine(what);
   what.faults = {"{clock: bump, select: p-1, at: 0s, behind: 1s, duration: 20s}"};

@@ -18,8 +18,8 @@ using namespace shoal::e2e;
 
 namespace {
 
-/// Sixteen peers of 4 MB to average and 12 MB of state; an epoch lasts about as long as a download
-/// of `down` for a while.
+/// Sixteen peers of 4 MB to average and 12 MB of state. For a while an epoch lasts about as long as
+/// a download at `down`.
 struct joining {
   std::string kind = "timing";
   std::string parameters = "1000000";
@@ -69,7 +69,7 @@ struct joining {
   }
 };
 
-/// What came of the host `name`.
+/// The history of the host `name`.
 struct newcomer {
   std::optional<std::uint64_t> swarm_at_boot; // leading epoch when it knew what it has to download
   std::optional<std::uint64_t> contributed;   // epoch of the first round that used something of it
@@ -133,13 +133,13 @@ std::vector<double> moments(std::size_t count, double from, double to) {
 
 } // namespace
 
-TEST_CASE("who joins sixteen peers at any moment contributes within two epochs") {
+TEST_CASE("a peer that joins sixteen others at any moment contributes within two epochs") {
   // The download lasts about half of an epoch: longer than anybody waits for it.
   std::map<std::uint64_t, unsigned> after;
   for (const auto start : moments(tries(12, 50), 50, 95)) {
     joining what;
     what.late_start = start;
-    what.epochs = static_cast<unsigned>(start / 12) + 5; // of 13 s each
+    what.epochs = static_cast<unsigned>(start / 12) + 5; // epochs of 13 s each
     const auto run = watch(what);
     const auto& late = run.of.at("late-0");
     INFO("start " << start << ": " << late.text());
@@ -156,7 +156,7 @@ TEST_CASE("who joins sixteen peers at any moment contributes within two epochs")
 
 TEST_CASE("with overlap who joins at any moment computes for the swarm within two epochs, and is "
           "in the next round") {
-  // What it computes in one epoch is averaged in the next.
+  // Samples that the peer computes in one epoch are averaged in the next.
   std::map<std::uint64_t, unsigned> after;
   for (const auto start : moments(tries(6, 12), 50, 75)) {
     joining what;
@@ -179,7 +179,7 @@ TEST_CASE("with overlap who is left alone with a state, and without the round th
           "goes on") {
   for (const auto leaves :
        moments(tries(10, 20), 46,
-               60)) { // it has a state at 46.7 s, and is in its first round at 51.3 s
+               60)) { // the joiner has a state at 46.7 s, and is in its first round at 51.3 s
     joining what;
     what.peers = 2;
     what.target_batch = 800;
@@ -240,8 +240,8 @@ TEST_CASE("donors killed one after another during the download cost no restart")
       CHECK(late.ended.size() == 1); // nothing failed
       const auto needed = state_bytes + 4e6 * static_cast<double>(late.steps);
       CHECK(static_cast<double>(late.bytes) == needed); // no chunk came twice
-      // Sent: what was under way from who died, too, and the lists of hashes. (Others who missed a
-      // step repeat it.)
+      // The sum includes transfers from dead peers that were on their way, and the lists of hashes.
+      // (Other peers that missed a step repeat it.)
       double fetched = 0;
       for (const auto& [name, one] : run.of) fetched += static_cast<double>(one.bytes);
       const auto sent = static_cast<double>(run.run.summary().bytes_sent.state);

@@ -1,5 +1,6 @@
-// Moshpit SGD in virtual time: each peer's parameters are what plain loops make of its samples and
-// the averages it got, and swarms live through what happens to them.
+// Moshpit SGD in virtual time. Each peer's parameters are those of plain loops over its samples and
+// its
+// received averages, and swarms survive failures.
 #include "actors/averaging/observations.hpp"
 #include "actors/data/sample_ranges.hpp"
 #include "actors/probes.hpp"

@@ -1,5 +1,6 @@
-// What the hosts of a swarm see each for themselves: judged without the others it violates nothing,
-// and put together it gives the figures of the whole run.
+// The views of a swarm's single hosts. Each view, judged without the others, violates no invariant,
+// and
+// all together give the figures of the whole run.
 #include "actors/averaging/observations.hpp"
 #include "scenarios/compare/run_comparison.hpp"
 #include "scenarios/methods/method.hpp"
@@ -26,7 +27,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::int64_t first_utc_ns = 1'700'000'000'000'000'000; // of virtual time 0
+constexpr std::int64_t first_utc_ns = 1'700'000'000'000'000'000; // UTC at virtual time 0
 
 /// One life of one host, as its process would see it.
 struct node {
@@ -80,7 +81,7 @@ void check_page(const fs::path& whole_folder, const fs::path& nodes_folder,
       for (const auto& end : round["ends"]) out[round["group"]].insert(end[0].get<std::string>());
     return out;
   };
-  // Who was killed may have taken its last word with it.
+  // The last report of a killed host may be lost.
   if (what.killed > 0) return;
   CHECK(members(page) == members(whole));
   const auto samples = [](const nlohmann::json& of) {
@@ -154,7 +155,7 @@ watched_swarm watch(swarm what, const fs::path& folder) {
   REQUIRE_MESSAGE(predicted.ok(), predicted.error());
   out.predicted = std::move(*predicted);
 
-  // Who was killed wrote no more, and ended nothing.
+  // A killed host wrote no more, and ended nothing.
   std::set<actors::peer_id> killed;
   std::istringstream lives(slurp(folder / "whole/peers.csv"));
   for (std::string line; std::getline(lives, line);)
@@ -206,7 +207,7 @@ watched_swarm watch(swarm what, const fs::path& folder) {
   return out;
 }
 
-/// What the hosts wrote gives what the observers of the whole swarm say.
+/// The hosts' files give the same as the observers of the whole swarm.
 void check_same(const watched_swarm& what) {
   const auto& predicted = what.predicted;
   const auto& actual = what.actual;
@@ -241,8 +242,8 @@ void check_same(const watched_swarm& what) {
     if (!of.reached_seconds) continue;
     INFO("epoch " << epoch);
     REQUIRE(found != actual.by_epoch.end());
-    // What a killed host did at its last epoch it took with it: if it was the first one there, the
-    // second one is.
+    // The last epoch of a killed host is lost with it. If the host was the first one there, the
+    // second one counts.
     CHECK(found->second.reached_seconds.value() ==
           doctest::Approx(*of.reached_seconds).epsilon(what.killed > 0 ? 0.01 : 1e-9));
     CHECK(found->second.reached_seconds.value() > *of.reached_seconds - 1e-6);

@@ -1,4 +1,4 @@
-// What a page shows of a run while it goes on, and of its directory afterwards.
+// The page of a run while it goes on, and the page of its directory afterwards.
 #include "scenarios/page/run_reader.hpp"
 #include "scenarios/page/run_view.hpp"
 #include "tests/e2e/support/swarm.hpp"

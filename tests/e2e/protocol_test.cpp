@@ -1,5 +1,6 @@
-// The protocols in virtual time: members die at each point of a round, leaders go, donors go, the
-// shard goes; those who live on always end, reach their epochs, and no invariant breaks.
+// The protocols in virtual time. Members die at each point of a round, and leaders, donors and the
+// shard
+// die. The survivors always end and reach their epochs, and no invariant breaks.
 #include "actors/averaging/observations.hpp"
 #include "actors/probes.hpp"
 #include "actors/training/observations.hpp"
@@ -114,8 +115,8 @@ TEST_CASE("with overlap who follows records of the dead before it had a sample d
       swarm what;
       what.peers = 1;
       what.training = ", overlap: " + mode;
-      // It comes back cut off from the shard, and then hears at once of its former self, one step
-      // on.
+      // The host comes back cut off from the shard, and then hears at once of its former self, one
+      // step on.
       what.faults = {
           fmt::format("{{restart: machine, downtime: 500ms, select: p-0, at: {}ms}}", dies),
           fmt::format("{{blackhole: both, duration: 4s, select: p-0, at: {}ms}}", dies)};
@@ -226,7 +227,7 @@ TEST_CASE("late joiners download the state, pay for its bytes and take part") {
   CHECK(run.adopted >= 2);
   CHECK(run.summary().bytes_sent.state >= 2 * 16'000);
   CHECK(run.summary().peers.joined == 5);
-  // They end where the others do: at most one epoch behind when the last one was reached.
+  // The peers end where the others do: at most one epoch behind when the last one was reached.
   for (const auto& [peer, epoch] : run.epoch_of) CHECK(epoch + 1 >= what.epochs);
 }
 
@@ -257,7 +258,7 @@ TEST_CASE("the only donor dies in the middle of a download and the joiner goes o
 
 TEST_CASE(
     "when everybody who had the state is gone, joiners do not wait for each other's copy of it") {
-  // Each of the two reads old records of a higher epoch; what they say while downloading proves
+  // Each of the two reads old records of a higher epoch. Their reports while downloading prove
   // nothing.
   swarm what;
   what.peers = 2;
@@ -343,7 +344,7 @@ namespace {
 /// many failures.
 void check_no_leaks(std::uint64_t failures) {
   swarm what;
-  what.epochs = 100; // it is not to get there
+  what.epochs = 100; // the swarm should not get there
   what.averaging = ", min_group_size: 3";
   what.faults = {"{kill: process, select: p-2, at: 5s}"};
   what.stop_time = fmt::format("{}min", 1 + failures / 8);

@@ -86,7 +86,8 @@ TEST_CASE("a relay lets every pair talk, and carries only what nothing else can"
   INFO(ran.text(what.yaml()));
   CHECK(ran.errors.empty());
   CHECK(contributed.size() == 6);
-  // Those that know first what they are may wait in vain for the others, who are still asking.
+  // Peers that know their reachability first may wait in vain for the others, which are still
+  // asking.
   CHECK(ran.summary().rounds.failed <= 1);
   const auto& reach = *ran.summary().reachability;
   CHECK(reach.wrong == 0);
@@ -161,7 +162,7 @@ TEST_CASE("one seed gives one history behind address translation, too") {
   CHECK(run(what, contributed).summary().event_hash == run(what, contributed).summary().event_hash);
 }
 
-TEST_CASE("a swarm under churn goes on when whoever has the leading state cannot be dialled") {
+TEST_CASE("a swarm under churn goes on when the peer with the leading state cannot be dialled") {
   for (std::uint64_t seed : {2, 5}) {
     swarm what;
     what.seed = seed;

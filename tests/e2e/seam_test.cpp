@@ -1,5 +1,5 @@
-// The seam between protocols and world: what crosses hosts without the network is counted. That
-// actors link no netem is checked in CMakeLists.txt, that they include none in tests/tidy.
+// The seam between protocols and world: messages that cross hosts without the network are counted.
+// CMakeLists.txt checks that actors link no netem, and tests/tidy that they include none.
 #include "actors/host_messages.hpp"
 #include "actors/protocol_actor.hpp"
 #include "scenarios/runner/world.hpp"

@@ -202,8 +202,8 @@ TEST_CASE("a run with two shards and without faults trains as one with one") {
     }
   MESSAGE("time with two shards: " << seconds[1] / seconds[0] << " of that with one");
   CHECK(losses[1] == doctest::Approx(losses[0]).epsilon(0.02));
-  // Peers begin a round at their next look at the others' progress, 200 ms after the last: one host
-  // more, which is one more to write to, moves all of them.
+  // Peers begin a round at their next look at the others' progress, 200 ms after the last one. One
+  // more host is one more receiver of writes, which moves all of them.
   CHECK(seconds[1] == doctest::Approx(seconds[0]).epsilon(0.15));
 }
 

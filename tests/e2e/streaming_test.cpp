@@ -28,8 +28,8 @@ finished_run with_shard_uplink(const std::string& rate, std::uint64_t seed = 1) 
 } // namespace
 
 TEST_CASE("halving the shard's uplink makes epochs at least one and a half times as long") {
-  // Of several runs: when the faster ones end depends on which samples are under way at the end of
-  // an epoch.
+  // The figure is the sum of several runs. The ends of the faster ones depend on the samples on
+  // their way at the end of an epoch.
   double with_fast = 0, with_slow = 0;
   for (std::uint64_t seed = 1; seed <= 8; ++seed) {
     auto fast = with_shard_uplink("2Mbit", seed), slow = with_shard_uplink("1Mbit", seed);

@@ -182,7 +182,7 @@ TEST_CASE("parts of a sweep together are the sweep") {
   t.check_same_tables("parts", "whole");
 }
 
-TEST_CASE("what is wrong with a sweep is said before anything runs") {
+TEST_CASE("the errors of a sweep are reported before anything runs") {
   const setting t;
   struct wrong {
     std::vector<std::string> arguments;

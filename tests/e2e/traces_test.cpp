@@ -1,6 +1,8 @@
-// A trace in each format, replayed on the quickstart swarm with the workload `timing`: who is there
-// is what the trace says, and the run reaches its target. tests/churn/replay_traces does the same
-// with real traces.
+// A trace in each format, replayed on the quickstart swarm with the workload `timing`. The present
+// peers
+// are those of the trace, and the run reaches its target. tests/churn/replay_traces does the same
+// with
+// real traces.
 #include "netem/trace_formats.hpp"
 #include "netem/trace_statistics.hpp"
 #include "tests/e2e/support/program.hpp"
@@ -90,7 +92,7 @@ TEST_CASE("SimGrid profiles, one for each host, are replayed again and again") {
   REQUIRE(run.exit == 0);
   const trace seen = loaded({out + "/peers.csv"});
   using namespace std::chrono_literals;
-  // Of home-0: there for a minute, away for one, there for two, and so on.
+  // home-0 is present for a minute, absent for one, present for two, and so on.
   const auto sessions = seen.sessions_of("home-0");
   REQUIRE(sessions->size() >= 3);
   CHECK((*sessions)[0] == shoal::netem::session{0s, 1min});

@@ -1,5 +1,5 @@
-// Averaging among unequal peers: rounds take what the plan says, auxiliary peers carry what they
-// can, and who carries less than it says is found out.
+// Averaging among unequal peers. Rounds take the time of the plan, and auxiliary peers carry as
+// much as they can. A peer that carries less than it says is found out.
 #include "kernels/averaging_plan.hpp"
 #include "tests/e2e/support/swarm.hpp"
 
@@ -55,7 +55,7 @@ std::vector<kernels::averaging_peer> plan_input(const std::vector<line_group>& g
   return out;
 }
 
-/// What passes besides the values: CAF's type name and framing for each chunk, and TCP/IP's headers
+/// The traffic besides the values: CAF's type name and framing for each chunk, and TCP/IP's headers
 /// for each packet.
 constexpr double overhead = 1 + 40.0 / 1448 + 200.0 / (64 * 1024);
 

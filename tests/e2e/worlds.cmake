@@ -1,4 +1,5 @@
-# What holds in both worlds, for tests/e2e/CMakeLists.txt. A binary of its own, because ThreadSanitizer runs it.
+# The tests that hold in both worlds, for tests/e2e/CMakeLists.txt. They are a binary of their own, because
+# ThreadSanitizer runs it.
 set(SHOAL_WORLDS_TESTS
   replay_test.cpp
   support/program.cpp

@@ -1,5 +1,5 @@
-// The seam, seen from outside: the same scenario in virtual time and on the wall clock comes to the
-// same outcome, and a round takes as long.
+// The seam, seen from outside. The same scenario in virtual time and on the wall clock has the same
+// outcome, and a round takes as long.
 #include "scenarios/record/verify_data.hpp"
 #include "tests/e2e/support/program.hpp"
 #include "tests/e2e/support/swarm.hpp"
@@ -30,9 +30,9 @@ struct quick_swarm {
   std::string late;
   std::string faults;
   std::string training, averaging; ///< further options, ', key: value'
-  /// Peers come to a round when their own steps are done and nobody waits for all: on the wall
-  /// clock one whom the machine kept for half a second finds a group that has closed, and meets the
-  /// others in the next one.
+  /// Peers come to a round when their own steps are done, and no peer waits for all. On the wall
+  /// clock the machine may delay a peer by half a second. The peer then finds a group that has
+  /// closed, and meets the others in the next one.
   bool rounds_may_miss = false;
 
   std::string yaml(const std::string& world) const {
@@ -60,14 +60,14 @@ struct quick_swarm {
   }
 };
 
-/// What a run came to, without the times.
+/// The outcome of a run, without the times.
 struct fate {
   bool all_epochs = false, learnt = false;
   std::uint64_t violated = 0, refused = 0;
   std::uint64_t joined = 0, left = 0;
   bool troubled_rounds = false; ///< some were partial or failed
   bool adopted = false;         ///< somebody downloaded a state
-  std::string data;             ///< what verify-data finds wrong
+  std::string data;             ///< the problems that verify-data finds
   bool operator==(const fate&) const = default;
 
   friend std::ostream& operator<<(std::ostream& out, const fate& f) {
@@ -124,8 +124,8 @@ fate same_in_all_worlds(const quick_swarm& what) {
   return simulated;
 }
 
-/// How late this machine wakes a thread that asked for a time: what emulation cannot do better
-/// than.
+/// The lateness with which this machine wakes a thread that asked for a time. Emulation cannot be
+/// more punctual.
 class lateness {
 public:
   lateness()

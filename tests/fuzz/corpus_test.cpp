@@ -1,6 +1,7 @@
-// Plays the corpora through the targets, without a fuzzer: what once went wrong stays right in
-// every build. Each file as it is, and cut and changed a little, so that a target is known to see
-// more than what is written down.
+// Plays the corpora through the targets, without a fuzzer, so that repaired faults stay repaired in
+// every build. Each file is played as it is, and cut and changed a little, so that a target sees
+// more
+// than the stored inputs.
 #include "kernels/base/rng.hpp"
 #include "tests/fuzz/targets.hpp"
 

@@ -1,6 +1,8 @@
-// Records of the hash table, as replicas get them: signed by one of three owners or by nobody, for
-// any key, then changed or not, with clocks that jump. Only what its owner signed is genuine, and
-// the store keeps its promises. The input is a list of things to do.
+// Records of the hash table, as replicas get them. One of three owners or no owner signs a record,
+// for
+// any key. The record is then changed or not, and clocks jump. Only records that their owner signed
+// are
+// genuine, and the store keeps its promises. The input is a list of actions.
 #include "actors/dht/record_store.hpp"
 #include "actors/dht/signed_record.hpp"
 #include "tests/fuzz/targets.hpp"

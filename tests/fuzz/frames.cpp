@@ -1,5 +1,5 @@
-// What comes over a connection before it is a message: its first bytes, a gRPC message as frames,
-// hellos, messages in pieces, addresses, what relays pass on, and answers to visitors.
+// The bytes of a connection before they are messages. They are first bytes, a gRPC message as
+// frames, hellos, messages in pieces, addresses, relayed frames, and answers to control requests.
 #include "netem/wire/frames.hpp"
 
 #include "netem/wire/address.hpp"
@@ -30,7 +30,7 @@ bool reads(const frame_reader& in, const payload& came, frame_writer& again) {
   return true;
 }
 
-/// Those that have a few fields. False: no correct host sends that.
+/// Reads frames with a few fields. Returns false if no correct host sends the frame.
 bool short_frame(frame_kind kind, const payload& frame) {
   frame_reader in(frame.bytes());
   in.get<std::uint8_t>();
@@ -73,7 +73,7 @@ bool short_frame(frame_kind kind, const payload& frame) {
     }
     return true;
   }
-  case frame_kind::revocation_list: // what is in it: the target `certificates`
+  case frame_kind::revocation_list: // the target `certificates` covers its content
     again.put(std::string_view(in.text(longest_text)));
     return reads(in, frame, again);
   default:
@@ -81,7 +81,7 @@ bool short_frame(frame_kind kind, const payload& frame) {
   }
 }
 
-/// As a link would: what is no correct host's frame ends it.
+/// Reads a frame as a link does: a frame that no correct host sends ends the link.
 bool one_frame(message_assembly& messages, const payload& frame, std::size_t& given) {
   if (frame.empty()) return true;
   given += frame.size();

@@ -1,4 +1,4 @@
-// What a request to the page's server asks for, and addresses to listen at.
+// Requests to the page's server, and addresses to listen at.
 #include "scenarios/observe/listen_address.hpp"
 #include "scenarios/page/page_route.hpp"
 #include "tests/fuzz/targets.hpp"

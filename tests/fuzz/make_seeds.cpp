@@ -129,8 +129,7 @@ void messages() {
   system.reset();
 }
 
-// ---- frames: what is done with them, then a gRPC message
-// ----------------------------------------------
+// ---- frames: the way in which they are read, then a gRPC message
 
 std::string in_grpc(const std::vector<std::string>& frames) {
   std::string out;
@@ -387,7 +386,7 @@ void requests() {
   write("http", "post", ask(11, 1, "localhost", "/runs/0/events"));
 }
 
-/// Whom it is sent to, then messages: type, how, fields.
+/// Writes the receiver, then messages: type, way of sending, fields.
 void talk() {
   for (unsigned kind = 0; kind < 15; ++kind) {
     if (kind == 6 || kind == 7) continue; // as 5

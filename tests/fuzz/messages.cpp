@@ -85,7 +85,8 @@ constexpr std::array<std::string_view, 66> types{"whole_part",
                                                  "no_such_type",
                                                  ""};
 
-/// A system of actors that has none, and a network without hosts: what messages are decoded in.
+/// The environment in which messages are decoded: a system without actors, and a network without
+/// hosts.
 struct world {
   world() : config(netem::time_mode::virtual_time, 1) {
     actors::register_messages(config);
@@ -104,11 +105,11 @@ struct world {
   std::unique_ptr<netem::fabric> net;
 };
 
-/// Each message may name hosts that nobody knew, and the network keeps them: a new one now and
-/// then.
+/// The current world. Messages may name new hosts, which the network keeps, so a new world
+/// replaces it now and then.
 world& now() {
-  static auto& current = *new std::unique_ptr<world>; // the last one stays: what it uses may end
-                                                      // before it at the end of the process
+  // The last world is never freed: libraries that it uses may end before it at the process's end.
+  static auto& current = *new std::unique_ptr<world>;
   static int used = 0;
   if (!current || ++used == 4096) {
     current.reset();

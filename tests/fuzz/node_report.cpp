@@ -1,4 +1,4 @@
-// What a host that is asked says of itself, read by who asked (shoal status).
+// A host's report about itself, as the asking side (shoal status) reads it.
 #include "scenarios/observe/node_report.hpp"
 
 #include "tests/fuzz/targets.hpp"

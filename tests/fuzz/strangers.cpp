@@ -1,8 +1,8 @@
-// Messages of every type that hosts send each other, with anything in their fields, to the actors
-// that are there to be asked: a node of the hash table, a data shard and two replicas of one, a
-// group, a fetcher, peers of each kind, averagers, and the members of a round. From a stranger or
-// from whom they deal with, at any time. Nobody crashes, and no handler throws (both end the
-// program). The input says whom it is sent to, which messages, and what is in them.
+// Messages of every type that hosts send each other, with any fields, to the actors that hosts can
+// reach. These are a node of the hash table, a data shard, two replicas of one, and a group.
+// Further ones are a fetcher, peers of each kind, averagers, and the members of a round. They come
+// from a stranger or from a known partner, at any time. No actor crashes, and no handler throws
+// (both end the program). The input names the receiver, the messages, and their fields.
 #include "actors/all_messages.hpp"
 #include "actors/averaging/averager.hpp"
 #include "actors/averaging/averaging_strategy.hpp"
@@ -175,7 +175,7 @@ void to_actors(std::uint8_t kind, front& from) {
   };
   const auto stranger = spawn_silent("stranger"), other = spawn_silent("other");
   auto& here = world.add_host("here");
-  std::vector<caf::actor> under; // whom it is sent to
+  std::vector<caf::actor> under; // the receiver
   switch (kind) {
   case 0: {
     under.push_back(world.spawn<dht_node>(here, dht_config{}));
@@ -259,7 +259,7 @@ void to_actors(std::uint8_t kind, front& from) {
     group->boundaries = {0, 2, 4, 6};
     for (const auto& one : under) {
       world.send(one, hold_values{payload{std::vector<float>(6, 1.0F)}});
-      // The last one takes part in the next round only: what comes before is early.
+      // The last member takes part only in the next round, so an earlier message is early.
       world.send(one,
                  averaging_round{
                      one == under.back() ? 4U : 5U, true, {}, 0, kind == 11 ? group : nullptr});

@@ -1,7 +1,7 @@
-// What is fuzzed. A target is a function that is given any bytes whatever; it has to come back
-// soon, without a crash, and what it reads from them has to keep what its header promises: must()
-// ends the program if it does not. `fuzz_NAME` (preset `fuzz`) gives it to libFuzzer, and
-// `test_fuzz` plays what is in tests/fuzz/corpus/NAME through it in every build.
+// The fuzz targets. A target is a function that gets any bytes. It has to return soon, without a
+// crash. The values that it reads have to keep the promises of their headers, or must() ends the
+// program. `fuzz_NAME` (preset `fuzz`) gives the target to libFuzzer, and `test_fuzz` plays the
+// files of tests/fuzz/corpus/NAME through it in every build.
 #pragma once
 
 #include "kernels/base/check.hpp"

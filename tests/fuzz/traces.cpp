@@ -1,5 +1,6 @@
-// Churn traces in every format, and line traces. What was read is ordered, and reads back from what
-// is written.
+// Churn traces in every format, and line traces. A trace that was read is ordered, and reads back
+// after
+// it was written.
 #include "netem/line_trace.hpp"
 #include "netem/trace_formats.hpp"
 #include "netem/trace_statistics.hpp"
@@ -56,7 +57,8 @@ void traces(bytes input) {
       if (digits = c >= '0' && c <= '9' ? digits + 1 : 0; digits == 5) return;
   }
   trace_options options;
-  if (how % 8 < 6) options.format = static_cast<trace_format>(how % 8); // 6: what it looks like
+  if (how % 8 < 6)
+    options.format = static_cast<trace_format>(how % 8); // 6 and 7: the format is recognized
   const char* units[] = {"", "ms", "min", "h"};
   options.unit = units[how / 8 % 4];
   const auto read = read_trace_as(in, "host", options);

@@ -1,5 +1,4 @@
-// The first half of reading a scenario: text to a tree. What the tree says of itself has to be
-// true.
+// The first half of reading a scenario: text to a tree. The tree's own figures have to be true.
 #include "scenarios/schema/document.hpp"
 #include "tests/fuzz/targets.hpp"
 

@@ -1,4 +1,4 @@
-# What the tests of promoted scenarios share: an inventory measured here, and what is looked at.
+# The common part of the tests of promoted scenarios: an inventory measured here, and the checks of its results.
 # Expects: shoal (the program).
 # shellcheck shell=bash disable=SC2154
 . "$(dirname "${BASH_SOURCE[0]}")/../support/script.bash"
@@ -35,7 +35,7 @@ write_inventory() {
     until_there 30 "measurement of $name" "$shoal" probe "$folder/s.yaml" --name "$name" --address "127.0.0.1:$at" --insecure --time 500ms \
       --to "$other=127.0.0.1:$port" --up 20Mbit --down 50Mbit "${more[@]}" -o "$folder/hosts.yaml" >/dev/null 2>"$folder/probe.log"
   done
-  # What a machine that runs all of them at once can keep up with.
+  # The values are those that a machine can keep up with when it runs all nodes at once.
   sed -i 's/samples_per_second: .*/samples_per_second: 60/; s/jitter: .*/jitter: 0/; s/step_time: .*/step_time: 2ms/' "$folder/hosts.yaml"
 }
 

@@ -1,4 +1,6 @@
-# What tests that are scripts share: a new $folder, and all in "${children[@]}", are gone at the end; clean_up, if there is such a function, is called before that.
+# The common part of tests that are scripts. At the end a new $folder and all processes in "${children[@]}" are
+# removed. Before that,
+# clean_up is called if it exists.
 # shellcheck shell=bash
 folder=$(mktemp -d)
 children=()

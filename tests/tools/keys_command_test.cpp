@@ -31,13 +31,13 @@ struct desk : shoal::scratch_folder {
         std::regex_replace(out.text, std::regex("[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}Z"), "TIME");
     return out;
   }
-  /// What is said on success.
+  /// The output of a command that succeeds.
   std::string done(const std::string& arguments) const {
     const auto all = keys(arguments);
     CHECK_MESSAGE(all.status == 0, all.text);
     return all.text;
   }
-  /// What is said on bad input.
+  /// The error of a command with bad input.
   std::string refused(const std::string& arguments, int status = 1) const {
     const auto all = keys(arguments);
     CHECK_MESSAGE(all.status == status, all.text);
@@ -159,7 +159,7 @@ TEST_CASE("keys: a name is admitted, admitted again, and revoked") {
                                                "  lab-3  SERIAL  until TIME  revoked\n"
                                                "  lab-4  SERIAL  until TIME  revoked\n"
                                                "  lab-3  SERIAL  until TIME  revoked\n");
-  // Whose list is old does not know; whose list is new does.
+  // A folder with an old list does not know of the revocation; one with the new list does.
   CHECK(has(here.done("show four"), "four: node 'lab-4' can be started with it\n"));
   fs::copy_file(here.path / "reef/revoked.crl", here.path / "four/revoked.crl",
                 fs::copy_options::overwrite_existing);

@@ -80,7 +80,7 @@ TEST_CASE("memory: a scenario says what its peers train") {
   CHECK(is["precision"] == "f32");
   CHECK(is["checkpointing"] == true);
   CHECK(is["swarm"] == true);
-  CHECK(is["batch"] == 16); // that is what the transformer takes at a time
+  CHECK(is["batch"] == 16); // the transformer computes 16 samples at a time
   CHECK(here.answer("s.yaml --set training.optimizer.kind=sgd")["optimizer"] == "sgd");
   const auto timed = here.memory("timed.yaml");
   CHECK(timed.status == 1);

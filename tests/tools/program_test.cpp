@@ -1,4 +1,4 @@
-// What the program says, and what it leaves, as a newcomer meets it.
+// The program's output and files, as a newcomer sees them.
 #include "tests/support/program.hpp"
 
 #include <doctest/doctest.h>
@@ -73,7 +73,7 @@ TEST_CASE("a run without --out says that nothing was kept") {
   CHECK(!here.shoal("run s.yaml -q --out r").has("was kept"));
 }
 
-TEST_CASE("what a scenario expects is not judged when the run is ended early") {
+TEST_CASE("the expectations of a scenario are not judged when the run is ended early") {
   workplace here;
   const std::string expect = " -q --set expect.epochs.min=4";
   CHECK(here.shoal("run s.yaml" + expect).status == 0);
@@ -185,7 +185,7 @@ TEST_CASE("the held-out loss is measured while it runs, and the history does not
   CHECK(hash("often") == hash("never"));
 }
 
-TEST_CASE("what the model writes is shown on a line each, after its prompt") {
+TEST_CASE("the model's text is shown on a line each, after its prompt") {
   workplace here;
   auto run = here.shoal(
       "run s.yaml -q --no-baseline --set workload.kind=transformer --set workload.dim=16 "

@@ -1,5 +1,6 @@
-// A swarm of processes on ports of this machine, on one page: its hosts, rounds and bytes as of one run, live and afterwards; and the line with which the page says
-// that another host joins is typed as it stands.
+// A swarm of processes on ports of this machine, on one page. The page shows its hosts, rounds and
+// bytes as one run, live and
+// afterwards. The test types the command with which the page says that another host joins.
 import { execFileSync } from "node:child_process";
 import fs from "node:fs";
 import net from "node:net";
@@ -49,7 +50,7 @@ const hosts = await until("two hosts", async () => {
 });
 check(hosts.every((row) => row[1] === "running") && hosts[0][4] === atShard, `the hosts are ${JSON.stringify(hosts)}`);
 
-// How to join: what it says is what somebody types.
+// The test types the command that the page shows for joining.
 const lines = () => page.$$eval("#panel-join .command code", (all) => all.map((code) => code.textContent));
 check((await lines())[1].includes("--name NAME --group home"), `one more host is told ${await lines()}`);
 await page.selectOption("#panel-join select", "home-1");
@@ -68,7 +69,7 @@ await until("all of them in the list of contributions", async () => (await rows(
 await until("a round of three", () => page.$$eval("#panel-round-table tbody tr", (all) => all.some((row) => row.children[4]?.textContent === "3")), 120);
 await picture(page, "cluster-live-1400");
 
-// What one of them saw; and back.
+// The page of one node opens, and closes again.
 await page.click("#panel-nodes button >> text=home-1");
 await until("the page of one host", async () => (await page.textContent(".what")).includes("what home-1 saw"));
 check((await page.$("#panel-nodes")) === null || (await page.isHidden("#panel-nodes")), "the page of a host has the table of hosts");

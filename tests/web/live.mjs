@@ -19,7 +19,7 @@ const [drawnBefore, samplesBefore, lineBefore] = [await drawn(), await samples()
 await until("another number of samples", async () => (await samples()) !== samplesBefore);
 await until("a longer line", async () => (await line()) !== lineBefore);
 check((await drawn()) > drawnBefore, "it is not drawn again");
-// What somebody types is not lost when news come.
+// Typed text is not lost when news come.
 await page.fill("#panel-leaderboard input[type=search]", "home");
 const then = await drawn();
 await until("news", async () => (await drawn()) > then + 1);
@@ -31,7 +31,7 @@ await until("the program's end", () => runs.exitCode !== null);
 check(runs.exitCode === 0, `the run ended with ${runs.exitCode}: ${runs.said.err}`);
 await checkCharts(page, ["objective", "speed", "active", "sessions", "bubbles", "losses", "rounds-over-time", "traffic", "traffic-hosts", "traffic-regions", "links"]);
 
-// What was seen live is what the directory says.
+// The live figures equal those of the directory.
 const tiles = (of) => of.$$eval(".tile b", (all) => all.map((b) => b.textContent));
 const report = await chromium.open(`file://${folder}/live/report.html`);
 check(JSON.stringify(await tiles(page)) === JSON.stringify(await tiles(report)), `live ${await tiles(page)}, report ${await tiles(report)}`);

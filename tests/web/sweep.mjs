@@ -1,4 +1,5 @@
-// sweep.html from a disk: small multiples with data, a table with a row for each point, nothing asked of anybody; at both widths, light and dark.
+// sweep.html from a disk: small multiples with data, and a table with a row for each point. It
+// makes no request. Both widths, light and dark.
 import fs from "node:fs";
 import path from "node:path";
 import { browser, check, checkWidth, finish, folder, picture, run } from "./support.mjs";
@@ -27,7 +28,7 @@ for (const [name, viewport] of [["1400", { width: 1400, height: 900 }], ["420", 
       curves: [...svg.querySelectorAll("polyline")].map((line) => line.points.length),
       dots: svg.querySelectorAll("circle").length,
       bands: svg.querySelectorAll("polygon").length,
-      // What is written lies within the picture.
+      // Every text lies within the picture.
       outside: [...svg.querySelectorAll("text")].filter((text) => {
         const box = text.getBoundingClientRect(), all = svg.getBoundingClientRect();
         return box.left < all.left - 1 || box.right > all.right + 1 || box.top < all.top - 1 || box.bottom > all.bottom + 1;

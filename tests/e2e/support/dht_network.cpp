@@ -154,7 +154,7 @@ struct network {
     out.create_wall = ended.wall - begun_at.wall;
   }
 
-  /// One store or get after the other; what the others do meanwhile is taken off.
+  /// Times one store or get after the other. The time of the other nodes' upkeep is subtracted.
   void time_operations() {
     run(2min); // until contacts have been silent for long enough to be asked whether they live
     const both_clocks begun_at;
@@ -197,7 +197,7 @@ struct network {
     }
   }
 
-  /// Owners are in the first half; who is killed, in the second.
+  /// Owners are in the first half of the nodes, and killed nodes in the second.
   void fill() {
     for (std::size_t i = 0; i < what.keys; ++i) {
       put(draws.below(what.nodes / 2), key(i));
@@ -273,7 +273,7 @@ dht_slow_figures run_dht_slow_line(const dht_slow_line& what) {
   net.here = what.here;
   net.create();
   dht_slow_figures out;
-  // What each key was given, and when.
+  // The answers for each key, and their times.
   std::vector<duration> given;
   struct read {
     std::size_t key = 0;

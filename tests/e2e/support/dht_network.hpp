@@ -13,7 +13,7 @@ struct dht_network {
   std::size_t nodes = 1024;
   std::size_t keys = 1024;
   std::size_t timed = 200; ///< stores and gets one after the other, for their times
-  double killed = 0.2;     ///< of the nodes, at once
+  double killed = 0.2;     ///< the share of nodes that die at once
   std::uint64_t seed = 1;
   duration delay = std::chrono::milliseconds(50); ///< one way, between any two
 };
@@ -23,11 +23,11 @@ struct dht_network {
 struct dht_figures {
   double create_cpu = 0, create_wall = 0, create_virtual = 0; ///< seconds until all have joined
   double store_cpu = 0, store_wall = 0,
-         store_virtual = 0; ///< of one: until its last replica has said that it has it
+         store_virtual = 0; ///< a store, until its last replica has confirmed it
   double get_cpu = 0, get_wall = 0,
-         get_virtual = 0; ///< of one, by a node that did not read the key before
-  double poll_cpu = 0, poll_wall = 0, poll_virtual = 0; ///< of the same key again
-  double upkeep_cpu = 0, upkeep_wall = 0;               ///< of all nodes, for each virtual second
+         get_virtual = 0; ///< a get, by a node that did not read the key before
+  double poll_cpu = 0, poll_wall = 0, poll_virtual = 0; ///< another get of the same key
+  double upkeep_cpu = 0, upkeep_wall = 0; ///< upkeep of all nodes, for each virtual second
   double hops_mean = 0, asked_mean = 0;
   unsigned hops_max = 0;
   std::size_t killed = 0;        ///< nodes
@@ -46,13 +46,13 @@ struct dht_slow_line {
   std::size_t here = 4, there = 24; ///< nodes
   std::size_t keys = 20;
   duration delay = std::chrono::milliseconds(350),
-           jitter{}; ///< of the line, one way, once it is slow
+           jitter{}; ///< jitter of the line, one way, once it is slow
   duration lasts = std::chrono::seconds(60);
   std::uint64_t seed = 1;
 };
 
 struct dht_slow_figures {
-  std::size_t reads = 0;      ///< that were answered
+  std::size_t reads = 0;      ///< number of answered reads
   std::size_t unanswered = 0; ///< when the time was over
   std::size_t empty = 0;      ///< answers without the record
   double oldest = 0; ///< seconds since what a reader saw at last had been replaced by its owner

@@ -26,7 +26,7 @@ struct swarm {
   std::string data;
   std::string stop_time = "10min";
   std::string open;                ///< a further option of these peers, 'key: value'
-  std::string more_network;        ///< of the network, ', key: value'
+  std::string more_network;        ///< further keys of the network, ', key: value'
   std::string late;                ///< lines below `peers:`
   std::vector<std::string> faults; ///< flow mappings
   std::string more;                ///< lines at the end
@@ -36,7 +36,7 @@ struct swarm {
 
 struct finished_run {
   scenarios::run_outcome outcome;
-  std::vector<std::string> errors;                   ///< what is wrong with it; empty if nothing
+  std::vector<std::string> errors; ///< the errors of the scenario; empty if there are none
   std::map<actors::peer_id, std::uint64_t> epoch_of; ///< last epoch of each peer
   std::map<actors::peer_id, std::string> state_of;   ///< and state id
   std::uint64_t adopted = 0, stepped = 0, misbehaved = 0;

@@ -1,4 +1,5 @@
-// Writes the objects of a manifest as TypeScript, each of the type that its kind says: what a key or a value of it should not be, tsc tells.
+// Writes the objects of a manifest as TypeScript, each with the type of its kind. So tsc reports
+// wrong keys and values.
 // usage: to_typescript.mjs MANIFEST.yaml OUT.ts
 import { readFileSync, writeFileSync } from "node:fs";
 import { loadAll } from "js-yaml";

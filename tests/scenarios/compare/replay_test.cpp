@@ -60,7 +60,7 @@ TEST_CASE(
   CHECK(has(error, "gossip"));
 }
 
-TEST_CASE("what cannot be replayed is refused with the reason") {
+TEST_CASE("a run that cannot be replayed is refused with the reason") {
   scratch temp;
   CHECK(has(plan_replay(temp.path / "none").error(), "is no directory"));
   CHECK(has(plan_replay(temp.path).error(), "run.yaml"));

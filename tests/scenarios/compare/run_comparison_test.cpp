@@ -64,7 +64,7 @@ run_comparison compared(const std::filesystem::path& here,
 
 } // namespace
 
-TEST_CASE("what is judged is within its tolerance or beyond it, and the rest is shown") {
+TEST_CASE("a judged figure is within its tolerance or beyond it, and the other figures are shown") {
   scratch temp;
   make_whole(temp.path / "predicted", 2, 1.0, 4000);
   make_whole(temp.path / "actual", 2.1, 1.02, 4400);
@@ -84,7 +84,7 @@ TEST_CASE("what is judged is within its tolerance or beyond it, and the rest is 
   CHECK(!compared(temp.path, {"loss=1%"}).within());
   CHECK(compared(temp.path, {"1%", "loss=2.1%", "round=6%", "bytes=off", "rate=0"}).within());
   CHECK(compared(temp.path, {"loss=2.1%", "round=6%", "bytes=off", "1%"})
-            .within()); // what names a figure wins
+            .within()); // a tolerance for one figure wins
   CHECK(figure(compared(temp.path, {"epochs=0"}), "epochs").judged());
 
   REQUIRE(out.losses.size() == 2);
@@ -187,8 +187,8 @@ TEST_CASE("nodes of one cluster are of one scenario, and one without a run.yaml 
         std::string::npos);
 }
 
-TEST_CASE("a node that left in the middle of a round, in order or not, keeps nobody waiting, and a "
-          "round of two clocks has one duration") {
+TEST_CASE("a node that left in the middle of a round delays no other node, and a round of two "
+          "clocks has one duration") {
   const auto line = [](const char* what, double at, int member, const std::string& more) {
     return fmt::format(
         R"({{"time_ns":{:.0f},"host":"h","what":"{}","epoch":0,"group":"{:032x}","member":{},"members":2,{}}})",
@@ -203,7 +203,8 @@ TEST_CASE("a node that left in the middle of a round, in order or not, keeps nob
     auto left = totals(2, 1.0, 400);
     left.peers = {1, 1, 0};
     left.virtual_seconds = 3;
-    // It began a second earlier, so the round began at 2 s by its clock and at 1 s by the other's.
+    // This host began a second earlier, so the round began at 2 s by its clock and at 1 s by the
+    // other's.
     make_run(temp.path / "a", {line("contributed", 2, 0, brings)},
              run_yaml("x-run: {node: a, started_utc_ns: 5000000000}\n"), to_json(left));
     if (killed) std::filesystem::remove(temp.path / "a/summary.json");
@@ -219,7 +220,7 @@ TEST_CASE("a node that left in the middle of a round, in order or not, keeps nob
     CHECK(read->rounds.by_reason.at("sender_lost") == 1);
     CHECK(read->all_rounds[0].started == doctest::Approx(2));
     CHECK(read->all_rounds[0].ended == doctest::Approx(5));
-    CHECK(read->samples == 3); // of member 1 alone
+    CHECK(read->samples == 3); // the samples of member 1 alone
     CHECK(read->peers.left ==
           (killed ? 0 : 1)); // a killed one without a row of metrics said nothing of its peers
     CHECK(read->notes.size() == (killed ? 1 : 0));

@@ -31,6 +31,6 @@ TEST_CASE("how long the machine took is no difference, but a null or a missing v
   CHECK(to_text(out[1].a) == "-");
 }
 
-TEST_CASE("what is no summary is an error") {
+TEST_CASE("a text that is no summary is an error, by value") {
   for (const char* text : {"", "{", "[1]", "7", "{\"a\":"}) CHECK(!summary_values_of(text).ok());
 }

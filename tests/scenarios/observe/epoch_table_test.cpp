@@ -35,7 +35,7 @@ TEST_CASE("an epoch's row has what was learnt at it, and is written when nobody 
 
 TEST_CASE("a host's rows lag by one epoch, and what is not finite is left out") {
   epoch_table table(observed_view::local);
-  table.reached(1s, 4); // it downloaded the state
+  table.reached(1s, 4); // the peer downloaded the state
   table.trained(4, 2, std::nan(""));
   table.held_out(4, std::nan(""));
   CHECK(table.rows_that_are_over().empty());

@@ -257,7 +257,7 @@ TEST_CASE("in local view the log says what the host contributed and whose data c
   CHECK(contributed["takes"] == true);
   REQUIRE(*reader->next(line));
   CHECK(nlohmann::json::parse(line)["senders"] == nlohmann::json::array({0, 1}));
-  CHECK(!reader->next(line).ok()); // it is cut off
+  CHECK(!reader->next(line).ok()); // the line is cut off
   REQUIRE(log.close().ok());
   CHECK(lines_of(temp.path / "e").size() == 3);
 }

@@ -59,8 +59,8 @@ inline actors::round_ended ending(std::uint64_t epoch, std::uint32_t member, std
   return out;
 }
 
-/// A finished round of two members: member 0 has 3 samples and the values {1, 2}, member 1 has one
-/// sample and {5, -2}; the mean is {2, 1}; part 0 is value 0, part 1 is value 1.
+/// A finished round of two members. Member 0 has 3 samples and the values {1, 2}, member 1 has one
+/// sample and {5, -2}. The mean is {2, 1}; part 0 is value 0, part 1 is value 1.
 inline swarm_round good_round() {
   swarm_round out;
   out.group = group(1);

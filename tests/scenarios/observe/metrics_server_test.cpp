@@ -14,7 +14,7 @@ using namespace shoal::scenarios;
 
 namespace {
 
-/// What an HTTP GET of a URL at 127.0.0.1 answers, headers included.
+/// The answer to an HTTP GET of a URL at 127.0.0.1, headers included.
 std::string get(const std::string& url) {
   const std::size_t colon = url.rfind(':');
   sockaddr_in at{};
@@ -67,7 +67,8 @@ TEST_CASE("an address that is none, or that cannot be had, is refused with the r
   const auto second = metrics_server::listen(at);
   REQUIRE(!second.ok());
   CHECK(second.error() == "cannot serve metrics at " + at + ": Address already in use");
-  const auto elsewhere = metrics_server::listen("192.0.2.1:0"); // of no machine: RFC 5737
+  const auto elsewhere =
+      metrics_server::listen("192.0.2.1:0"); // RFC 5737: the address of no machine
   REQUIRE(!elsewhere.ok());
   CHECK(elsewhere.error().ends_with("Cannot assign requested address"));
 }

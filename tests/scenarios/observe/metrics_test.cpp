@@ -113,5 +113,5 @@ TEST_CASE(
   CHECK(text.find("shoal_links_lost_total 0\n") != std::string::npos);
   CHECK(text.find("shoal_handshakes_refused_total{reason=\"expired\"} 2\n") != std::string::npos);
   CHECK(text.find("shoal_frames_refused_total") == std::string::npos);
-  CHECK(m.csv_row().find('7') == std::string::npos); // they have no columns
+  CHECK(m.csv_row().find('7') == std::string::npos); // these metrics have no columns
 }

@@ -81,7 +81,8 @@ TEST_CASE("staleness is violated by a peer that stays behind believing to be in 
         std::string::npos);
 }
 
-TEST_CASE("staleness holds when whoever is behind downloads, dies, or has only just come back") {
+TEST_CASE(
+    "staleness holds when a peer that is behind downloads, dies, or has only just come back") {
   fixture f;
   for (const actors::peer_id peer : {1, 2, 3, 4}) f.phase(0s, peer, peer_phase::computing, 0);
   f.step(10s, 1, 1);
@@ -89,7 +90,7 @@ TEST_CASE("staleness holds when whoever is behind downloads, dies, or has only j
   f.phase(50s, 2, peer_phase::downloading, 0);
   f.checks.left(50s, 3);
   f.phase(50s, 4, peer_phase::downloading, 0);
-  f.phase(200s, 4, peer_phase::computing, 0); // its download failed; it will try again
+  f.phase(200s, 4, peer_phase::computing, 0); // the peer's download failed; it will try again
   f.checks.advance(270s);
   CHECK(f.staleness.violated == 0);
   f.checks.advance(300s);

@@ -64,8 +64,8 @@ TEST_CASE("a round that some survivors completed and others did not is split") {
         1); // the cause, not who gave up because of it
 }
 
-TEST_CASE("of two rounds that follow each other the second counts, and the first only if it did "
-          "not end well") {
+TEST_CASE(
+    "the second of two consecutive rounds counts, and the first only if it did not end well") {
   for (const outcome first : {outcome::ok, outcome::partial, outcome::failed}) {
     fixture f;
     for (std::uint32_t i = 0; i < 3; ++i) {
@@ -129,7 +129,7 @@ TEST_CASE("a member that nobody heard of is waited for, but not for ever") {
   CHECK(f.final.empty());
   f.book.advance(80s);
   CHECK(f.book.counts().of(outcome::partial) == 1);
-  // It comes at last: the round was split after all.
+  // The member's end comes at last: the round was split after all.
   f.end(1, 1, 2, outcome::failed, reason::reducer_timeout);
   CHECK(f.book.counts().of(outcome::partial) == 0);
   CHECK(f.book.counts().of(outcome::split) == 1);
@@ -193,7 +193,7 @@ TEST_CASE("in local view a round is final when the members of this host have end
   CHECK(final[0].outcome == outcome::partial);
   CHECK(final[0].members.size() == 3);
   CHECK(samples_included(final[0]) == 10); // the other sender's are the other host's to count
-  // Who only reduces says how it ended, too.
+  // A peer that only reduces reports its end, too.
   auto reduces = contribution(2, 2, 3, {}, {1});
   reduces.takes = false;
   book.contributed(3s, 102, reduces);

@@ -49,7 +49,7 @@ TEST_CASE("a run directory is made with its parents and its files appear whole")
     REQUIRE(open.ok());
     (*open)->write("half");
   }
-  CHECK(files_in(made->path()) == 1); // what was not committed is gone
+  CHECK(files_in(made->path()) == 1); // an uncommitted directory is gone
 }
 
 TEST_CASE("a directory that exists is refused, and with force only a run's files are replaced") {

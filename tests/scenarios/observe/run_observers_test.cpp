@@ -263,7 +263,7 @@ TEST_CASE("a run's files are written: metrics at their interval, events, an expo
   CHECK(ends == 20);
 }
 
-TEST_CASE("what is recorded does not change the hash of history") {
+TEST_CASE("the recorded outputs do not change the hash of history") {
   scratch temp;
   auto directory = run_directory::create(temp.path / "run", false);
   REQUIRE(directory.ok());
@@ -322,10 +322,10 @@ TEST_CASE("a host alone judges what it can, and leaves what it knew when its pro
   CHECK(read_file(directory->file("epochs.csv.partial")).value().find("\n4,0.000000000,2,3,\n") !=
         std::string::npos);
 
-  // What is wrong with this host alone is seen.
+  // Faults of this host alone are seen.
   see(5s, contribution(9, 1, 3, {{7, 2}}, {1, 2}));
   CHECK(o.checks().of(invariant_rule::samples_counted).violated >
-        0); // it did not compute these again
+        0); // the peer did not compute these again
   see(6s, actors::phase_changed{peer_phase::computing, 3, state(3)});
   CHECK(o.checks().of(invariant_rule::epoch_monotonic).violated > 0);
 }

@@ -101,8 +101,8 @@ TEST_CASE("samples_counted holds in a correct run and needs memory for what is u
   CHECK(f.check.checked > 100);
 }
 
-TEST_CASE("what one of two primaries takes back has to be final again at the end, if the other one "
-          "has committed it") {
+TEST_CASE("samples that one of two primaries takes back have to be final again at the end, if the "
+          "other one has committed them") {
   for (const bool again : {true, false}) {
     fixture f{.takeovers = true};
     f.epoch(0);
@@ -238,8 +238,8 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("samples_counted, with averaged parameters: what led to a state is what the members of "
-          "its rounds had") {
+TEST_CASE("samples_counted, with averaged parameters: a state comes from what the members of its "
+          "rounds had") {
   for (const bool of_member : {true, false}) {
     CAPTURE(of_member);
     fixture f{.averaged = true};
@@ -356,7 +356,7 @@ TEST_CASE("samples_counted lets a peer give its samples back and another one use
   fixture f;
   f.lease(100, {{0, 8}});
   f.train(100, {{0, 8}});
-  f.book.dropped(100); // it downloads
+  f.book.dropped(100); // the peer downloads
   f.move(sample_state::returned, 100, {{0, 8}});
   f.lease(101, {{0, 8}});
   f.train(101, {{0, 8}});
@@ -406,7 +406,7 @@ TEST_CASE("samples_counted: who repeats a step beside computing drops what it ha
     f.move(sample_state::committed, 100, {{0, 10}}),
         f.move(sample_state::committed, 101, {{40, 10}});
     f.book.repeated_step(100);
-    // What it has computed meanwhile has to be in the next one.
+    // The samples that the peer has computed meanwhile have to be in the next round.
     f.contribute(2, 100,
                  keeps ? std::vector<sample_range>{{10, 5}} : std::vector<sample_range>{{10, 3}});
     f.train(100, {{15, 5}});

@@ -63,7 +63,7 @@ TEST_CASE("a summary reads back as it was written, in a stable order") {
   }
 }
 
-TEST_CASE("what has no value is null, and no number that is not finite is written") {
+TEST_CASE("a missing value is null, and no number that is not finite is written") {
   summary s = example();
   s.loss.final = std::numeric_limits<double>::quiet_NaN();
   s.loss.first = std::numeric_limits<double>::infinity();
@@ -75,7 +75,7 @@ TEST_CASE("what has no value is null, and no number that is not finite is writte
   CHECK(summary_from_json(text).ok());
 }
 
-TEST_CASE("what is no summary is an error") {
+TEST_CASE("a text that is no summary is an error") {
   CHECK(!summary_from_json("").ok());
   CHECK(!summary_from_json("{").ok());
   CHECK(!summary_from_json("[]").ok());

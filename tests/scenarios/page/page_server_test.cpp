@@ -41,11 +41,11 @@ struct client {
   void say(std::string_view text) const {
     while (!text.empty()) {
       const ssize_t n = send(descriptor, text.data(), text.size(), MSG_NOSIGNAL);
-      if (n <= 0) return; // it has heard enough
+      if (n <= 0) return; // the client has heard enough
       text.remove_prefix(static_cast<std::size_t>(n));
     }
   }
-  /// What comes until the text holds `last`, or the other side closes.
+  /// The received text, until it holds `last` or the other side closes.
   std::string hear(std::string_view last = {}) const {
     std::string out;
     char buffer[65536];
@@ -105,7 +105,7 @@ TEST_CASE("the page, the list of runs, and their events are served") {
         std::string::npos);
 }
 
-TEST_CASE("who reads along gets what is new, and only that") {
+TEST_CASE("a client that reads along gets news, and only news") {
   served s;
   const client one(*s.server);
   one.say(events);
@@ -193,7 +193,7 @@ TEST_CASE("five hundred slow clients keep nobody from publishing") {
   // just sit there.
   std::vector<std::unique_ptr<client>> slow;
   for (int i = 0; i < 500; ++i) {
-    // Who is kept waiting at the door stays there: connecting does not wait for it to be opened.
+    // A waiting client stays at the door: connecting does not wait for the server to accept.
     slow.push_back(std::make_unique<client>(*s.server));
     if (i % 4 == 0)
       slow.back()->say("GET / HTTP/1.1\r\nHost: loc");

@@ -50,7 +50,7 @@ void tell_round(run_view& view, int i, duration started, duration took, const ch
 
 } // namespace
 
-TEST_CASE("a view says who was there, in which state, and who brought what") {
+TEST_CASE("a view has the present peers, their states, and their contributions") {
   run_view view;
   view.begun(yaml(2));
   view.host_started(0s, "home-0");
@@ -135,7 +135,7 @@ TEST_CASE("rounds that went wrong or took long are kept with their members and t
   CHECK(lost["ends"].size() == 2);
   REQUIRE(lost["transfers"]["rows"].size() == 2);
   CHECK(lost["transfers"]["count"] == 2);
-  CHECK(lost["transfers"]["rows"][0]["from"] == "home-1"); // it arrived last
+  CHECK(lost["transfers"]["rows"][0]["from"] == "home-1"); // this transfer arrived last
   CHECK(lost["transfers"]["rows"][0]["why"] == "slow start");
   CHECK(lost["transfers"]["rows"][1]["why"] == "uplink of home-0");
 }

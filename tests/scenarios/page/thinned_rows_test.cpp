@@ -26,7 +26,7 @@ TEST_CASE("rows are merged as their columns say when there are too many") {
   CHECK(rows.rows().back()[0] == count - 1);
 }
 
-TEST_CASE("what is not known stays so, and is no number") {
+TEST_CASE("an unknown value stays unknown, and is no number") {
   thinned_rows rows;
   rows.set_columns({{"a"}, {"b"}, {"c"}});
   rows.add("1,,x\n2,3,4\n");

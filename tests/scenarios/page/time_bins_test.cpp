@@ -37,7 +37,7 @@ TEST_CASE("wider bins have the sums of the narrow ones, whenever they got wider"
   CHECK(growing.used() > time_axis::bins / 2);
 }
 
-TEST_CASE("what takes no time is in the bin of its moment") {
+TEST_CASE("an event without a duration is in the bin of its moment") {
   time_axis axis;
   time_bins<1> bins;
   axis.reach(35'000'000);

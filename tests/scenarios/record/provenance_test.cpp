@@ -5,7 +5,7 @@
 using namespace shoal;
 using namespace shoal::scenarios;
 
-TEST_CASE("what run.yaml says about its run reads back") {
+TEST_CASE("the provenance in run.yaml reads back") {
   for (const auto& what :
        {provenance{"0.1.0", "9f", std::chrono::seconds(90), true, "9f2c28a-dirty"},
         provenance{"1.0", "", {}, false},

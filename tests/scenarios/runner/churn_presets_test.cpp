@@ -1,5 +1,6 @@
-// What a scenario says of churn, as the sessions that its hosts get. Kolmogorov-Smirnov: P(sqrt(n)
-// D > 1.949) = 0.001; seeds are fixed.
+// The sessions that hosts get from a scenario's churn. Kolmogorov-Smirnov: P(sqrt(n) D > 1.949) =
+// 0.001;
+// seeds are fixed.
 #include "netem/lifetime_fit.hpp"
 #include "scenarios/runner/churn_engine.hpp"
 #include "scenarios/schema/churn_presets.hpp"
@@ -94,7 +95,8 @@ TEST_CASE("sessions and gaps of each preset are those that were published") {
     const auto all = drawn(loaded("{preset: " + name + ", stationary: false}"));
     CHECK(scaled(all.stays, stay) < critical);
     CHECK(scaled(all.gaps, gap) < critical);
-    // What is fitted to the drawn ones is the same distribution; a cut has no fit.
+    // The distribution fitted to the draws is the one from which they came. A cut distribution has
+    // no fit.
     if (stay.at_most == netem::forever)
       CHECK(scaled(all.stays, netem::fit_lifetime(stay.kind, all.stays)) < critical);
     CHECK(scaled(all.gaps, netem::fit_lifetime(gap.kind, all.gaps)) < critical);
@@ -120,7 +122,7 @@ TEST_CASE("each way to give a lifetime means the same") {
   CHECK(scaled(three.gaps, {netem::lifetime_kind::exponential, 1h, 1, {}, 2h}) < critical);
 }
 
-TEST_CASE("what a scenario gives overrides its preset, number by number or as a whole") {
+TEST_CASE("options of a scenario override its preset, number by number or as a whole") {
   const auto churn_of = [](const std::string& text) { return loaded(text).peers.front().churn; };
   const auto plain = churn_of("{preset: overnet}");
   CHECK(plain.stationary);

@@ -38,7 +38,7 @@ TEST_CASE("a host that is dialled while its process ends and is lost then has le
   desertion d;
   d.linked("p-0");
   CHECK(d.left("p-0", 10s));
-  d.linked("p-0"); // its listener still accepts
+  d.linked("p-0"); // the host's listener still accepts
   CHECK_FALSE(d.since());
   CHECK(d.lost("p-0", 11s)); // 'the other side is gone'
   CHECK(d.since() == 11s);

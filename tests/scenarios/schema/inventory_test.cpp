@@ -20,7 +20,7 @@ std::vector<std::string> names_in(const std::string& text) {
   REQUIRE(loaded.value);
   std::vector<std::string> out = shard_hosts(*loaded.value);
   for (const auto& host : expand_hosts(*loaded.value)) out.push_back(host.name);
-  // What is printed says the same.
+  // The printed inventory reads back as the same.
   const auto again = load_text(to_yaml(*loaded.value), "s.yaml");
   REQUIRE(again.value);
   CHECK(*again.value == *loaded.value);

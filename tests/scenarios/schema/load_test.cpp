@@ -46,7 +46,7 @@ TEST_CASE("quickstart is sixteen volunteers in three regions, three lost in a ro
   for (const auto& f : s.faults) CHECK(f.on.starts_with("all_reduce."));
 }
 
-TEST_CASE("what a file leaves out has its documented default") {
+TEST_CASE("an option that a file leaves out has its documented default") {
   const load_result result = load_text(small(), "folder/tiny.yaml");
   REQUIRE_MESSAGE(result.value, rendered(result));
   const scenario& s = *result.value;

@@ -1,5 +1,4 @@
-// Whatever bytes a file holds, loading it ends with a scenario or with errors, soon and without a
-// crash.
+// Loading a file with any bytes ends with a scenario or with errors, soon and without a crash.
 #include "kernels/base/rng.hpp"
 #include "tests/scenarios/schema/files.hpp"
 

@@ -36,6 +36,6 @@ TEST_CASE("a fault more is one difference, wherever it stands in the list") {
   CHECK(none.size() == 2);
 }
 
-TEST_CASE("what begins with x- is no option") {
+TEST_CASE("a key that begins with x- is no option") {
   CHECK(diff("seed: 1\nx-run: {shoal: 1}\n", "seed: 1\nx-run: {shoal: 2}\n").empty());
 }

@@ -49,7 +49,7 @@ TEST_CASE("equal ratios") {
   CHECK(values("a=1Mbit..100Mbit:3log") == strings{"1Mbit", "10Mbit", "100Mbit"});
 }
 
-TEST_CASE("what is no list and no range of values is refused with the reason") {
+TEST_CASE("a text that is no list and no range of values is refused with the reason") {
   CHECK(refusal("averaging.group_size") ==
         "expected PATH=VALUES, for example averaging.group_size=4,8,16");
   CHECK(refusal("=4") == "expected PATH=VALUES, for example averaging.group_size=4,8,16");
