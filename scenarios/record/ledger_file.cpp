@@ -48,7 +48,7 @@ void write_ledger(std::ostream& out, const actors::sample_ledger& ledger) {
                                                                                : "disputed",
                        r.epoch, r.peer, r.group.hex(), r.parts_included, r.parts_total);
   interval_set doubtful = ledger.doubtful();
-  for (const auto& p : ledger.doubt().pieces()) doubtful.insert(p.first, p.end);
+  for (const auto& p : ledger.uncertain().pieces()) doubtful.insert(p.first, p.end);
   for (const auto& p : doubtful.pieces())
     out << fmt::format("{},{},doubtful,,,,,\n", p.first, p.size());
   out << fmt::format("{},0,end,,,,,\n", ledger.high_water());
