@@ -21,7 +21,7 @@ namespace shoal::scenarios {
 
 namespace {
 
-using actors::territory_size;
+using actors::index_block_size;
 
 // One contribution to one round: (epoch, peer, group).
 using use_key = std::tuple<std::uint64_t, std::uint64_t, std::string>;
