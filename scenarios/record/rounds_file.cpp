@@ -36,7 +36,7 @@ void rounds_recorder::observe(actors::peer_id who, const actors::observation& wh
     round.parts_total = static_cast<std::uint32_t>(ended->parts.size());
     for (const auto& part : ended->parts)
       for (const auto sender : part.senders) ++round.of(sender).parts;
-    // Nearly always everybody has contributed by now.
+    // By now nearly all members have contributed.
     round.members.shrink_to_fit();
     round.samples.shrink_to_fit();
   }

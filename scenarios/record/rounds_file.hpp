@@ -1,15 +1,15 @@
-// rounds.csv: which samples went into which averaged gradient, as the members of the rounds saw it.
-// It is made from what peers observe and never from the data shard, so that it can convict the
+// rounds.csv: the samples in each averaged gradient, as the members of the rounds report them. The
+// file is made from observations of peers, never from the data shard, so that it can contradict the
 // ledger.
 //
 //   epoch,group,peer,first,count,parts_included,parts_total
 //   1,00..2a,3,0,64,4,4      64 samples of peer 3 are in 4 of the 4 parts of a round of epoch 1
 //   1,00..2a,7,64,8,0,4      peer 7 took part and delivered nothing
 //
-// The epoch is that of the state that the gradients were computed on, as in ledger.csv: the first
-// round is of epoch 0 and makes epoch 1. Rounds that no member finished (failed) are not in it.
-// parts_total is the number of part_outcomes of the first member that finished, which must be the
-// parts_total of its commit.
+// The epoch is that of the state at which the gradients were computed, as in ledger.csv. The first
+// round has epoch 0 and makes epoch 1. Rounds that no member finished are left out. parts_total is
+// the number of part_outcomes of the first member that finished. It must be the parts_total of that
+// member's commit.
 #pragma once
 
 #include "actors/ids.hpp"
@@ -33,25 +33,25 @@ inline constexpr std::string_view rounds_header =
 
 class rounds_recorder {
 public:
-  /// An observation of `who`'s host; those that are not about rounds are ignored.
+  /// Takes an observation of the host of `who`. Observations that are not about rounds are ignored.
   void observe(actors::peer_id who, const actors::observation& what);
 
-  /// Ascending by epoch, then group, then member.
+  /// The rows, ascending by epoch, then group, then member.
   void write(std::ostream& out) const;
-  /// Errors: the file cannot be written whole (says the path).
+  /// Errors: the file cannot be written completely. The message has the path.
   result<void> write(const std::string& path) const;
 
 private:
-  /// Kept for as long as the run lasts, so it is small: 24 bytes a member, 16 for each range of its
+  /// Kept for the whole run, so the entry is small: 24 bytes a member, and 16 for each range of its
   /// samples.
   struct contribution {
     actors::peer_id peer = 0;
     std::uint32_t member = 0, parts = 0; // parts that hold its data
-    std::uint32_t first = 0, count = 0;  // of its ranges in round::samples
+    std::uint32_t first = 0, count = 0;  // the member's ranges in round::samples
   };
   struct round {
     std::uint64_t epoch = 0;
-    std::uint32_t parts_total = 0; // 0: nobody finished
+    std::uint32_t parts_total = 0; // 0: no member finished
     std::vector<contribution> members;
     std::vector<actors::sample_range> samples;
 

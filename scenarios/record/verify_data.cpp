@@ -23,7 +23,7 @@ namespace {
 
 using actors::index_block_size;
 
-// One contribution to one round: (epoch, peer, group).
+// A contribution to a round: (epoch, peer, group).
 using use_key = std::tuple<std::uint64_t, std::uint64_t, std::string>;
 using parts = std::pair<std::uint32_t, std::uint32_t>; // included, total
 
@@ -31,8 +31,8 @@ struct final_state {
   enum class kind : std::uint8_t { leased, returned, used };
   kind state = kind::returned;
   std::uint64_t peer = 0;
-  use_key key;    // used only
-  parts included; // used only
+  use_key key;    // for used ranges
+  parts included; // for used ranges
   std::size_t line = 0;
   bool operator==(const final_state&) const = default;
 };
@@ -62,7 +62,7 @@ struct verifier {
   void check_states();
 };
 
-// Splits at commas; false unless there are exactly N fields.
+// Splits a line at commas. False unless there are exactly N fields.
 template <std::size_t N>
 bool split(std::string_view line, std::array<std::string_view, N>& fields) {
   for (std::size_t i = 0; i < N; ++i) {
@@ -134,7 +134,8 @@ void verifier::read_ledger(std::istream& in) {
     }
     use_key key;
     parts included;
-    if (state == "doubtful") { // of anything, known or not
+    // The indices need not be known.
+    if (state == "doubtful") {
       in_events = true;
       doubtful.insert(first, end);
       continue;
@@ -193,8 +194,8 @@ void verifier::read_ledger(std::istream& in) {
     }
     states.assign(first, end, s);
   }
-  // Of what a primary issued that is gone, single samples may have been claimed by the peers that
-  // had them.
+  // The index block of a primary that is gone can have gaps: its peers may have claimed single
+  // samples.
   for (const auto& gap : unissued)
     if (!doubtful.covers(std::max(gap.first, gap.end / index_block_size * index_block_size),
                          gap.end))
@@ -241,7 +242,8 @@ void verifier::check_uses() {
     const auto said_repeated = repeated.find(key);
     const auto said_disputed = disputed.find(key);
     for (const auto& use : ranges.pieces()) {
-      if (use.value.first == 0) continue; // nothing of it was used
+      // No part contains it.
+      if (use.value.first == 0) continue;
       auto at = use.first;
       auto fail = [&, &key = key](std::uint64_t first, std::uint64_t end, std::string_view why) {
         for (const auto& known : doubtful.pieces(first, end))
@@ -275,7 +277,7 @@ void verifier::check_uses() {
 }
 
 void verifier::count_doubtful() {
-  interval_map<std::uint32_t> rounds; // that used an index
+  interval_map<std::uint32_t> rounds; // number of rounds that used an index
   for (const auto& [key, ranges] : used)
     for (const auto& use : ranges.pieces())
       if (use.value.first > 0)

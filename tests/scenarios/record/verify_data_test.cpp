@@ -18,12 +18,12 @@ namespace {
 
 using list = std::vector<sample_range>;
 
-// A run of three rounds as the shard and, independently, the members see it.
+// A run of three rounds, as the shard sees it and, independently, as the members do.
 struct run {
   sample_ledger ledger{100s};
   rounds_recorder rounds;
 
-  // Member i of `peers` contributes ranges[i]; it is missing from the last missing[i] of 4 parts.
+  // Member i of `peers` contributes ranges[i], and is missing in the last missing[i] of 4 parts.
   void round(std::uint64_t epoch, std::vector<peer_id> peers, std::vector<list> ranges,
              std::vector<std::uint32_t> missing, bool reaches_shard = true) {
     const group_id group{epoch, epoch * 1000};
@@ -175,7 +175,7 @@ TEST_CASE("a final sample that the ledger calls leased or returned is missed") {
   };
   CHECK_FALSE(verify(doctor("0,10,committed", "0,10,returned,,,,,"), r.rounds_text()).ok());
   CHECK_FALSE(verify(doctor("0,10,committed", "0,10,leased,,1,,,"), r.rounds_text()).ok());
-  // And the other way round: a committed row that no round knows.
+  // The reverse: a committed row that no round contains.
   CHECK_FALSE(verify(doctor("75,5,leased", "75,5,committed,3,2,0000000000000003"
                                            "0000000000000bb8,4,4"),
                      r.rounds_text())
@@ -186,7 +186,7 @@ TEST_CASE("a sample used twice passes only if the ledger reports it") {
   auto r = three_rounds();
   (void)r.ledger.expire(1000s);
   (void)r.ledger.lease(4, 100, 1000s);
-  // Peer 1's samples 30..34 were leased to peer 4 meanwhile; both use them.
+  // Peer 1's samples 30 to 34 were leased to peer 4 meanwhile. Both use them.
   r.round(4, {1}, {{{30, 5}}}, {0});
   r.round(5, {4}, {{{30, 5}}}, {0});
   const auto text = r.ledger_text();
@@ -235,8 +235,8 @@ TEST_CASE("verification reads any bytes without failing") {
   CHECK_FALSE(verify_data("a directory that does not exist").ok());
 }
 
-TEST_CASE("a replica that took over leaves a gap that is shown, and what nobody can be asked about "
-          "is counted") {
+TEST_CASE(
+    "a replica that took over leaves a gap, and indices that no live replica knows are counted") {
   run r;
   (void)r.ledger.lease(1, 10, 0s);
   r.round(1, {1}, {{{0, 10}}}, {0});
@@ -264,8 +264,8 @@ TEST_CASE("a replica that took over leaves a gap that is shown, and what nobody 
   torn.replace(torn.find(gap), gap.size(), std::to_string(index_block_size - 9));
   CHECK_FALSE(verify(torn, r.rounds_text()).ok());
 
-  // A round of a primary that is gone: an error, unless the ledger says that such a one may have
-  // been.
+  // A round of a primary that is gone is an error, unless the ledger reports its indices as
+  // doubtful.
   r.round(3, {2}, {{{10, 7}}}, {0}, false);
   CHECK_FALSE(verify(r.ledger_text(), r.rounds_text()).ok());
   r.ledger.diverge_from(0);
@@ -282,18 +282,18 @@ TEST_CASE("a replica that took over leaves a gap that is shown, and what nobody 
   CHECK(report.doubtful_repeated == 2);
 }
 
-TEST_CASE("of what a primary issued that is gone, only what its peers say is known: the gaps are "
-          "no error if they are doubtful") {
+TEST_CASE("the gaps of a primary that is gone are no error if they are doubtful") {
   run r;
   (void)r.ledger.lease(1, 10, 0s);
   r.round(1, {1}, {{{0, 10}}}, {0});
   r.ledger.know_index_blocks(2);
   r.ledger.diverge_from(1);
-  r.round(2, {2}, {{{index_block_size + 20, 5}}}, {0}); // leased by the other one
+  // The other primary leased them.
+  r.round(2, {2}, {{{index_block_size + 20, 5}}}, {0});
   auto report = verify(r.ledger_text(), r.rounds_text());
   CHECK(report.errors == std::vector<std::string>{});
   CHECK(report.committed == 15);
-  // Without doubt somebody has forgotten what became of the first 20.
+  // Without the doubtful report, the first 20 indices are missing.
   auto text = lines_of(r.ledger_text());
   std::erase_if(text,
                 [](const std::string& line) { return line.find("doubtful") != std::string::npos; });
