@@ -32,7 +32,8 @@ caf::behavior group_actor::make_behavior() {
                    request_.samples};
   const auto leader_wait =
       request_.patience > duration{} ? request_.patience : options_.matchmaking_time;
-  last_deadline_ = leader_wait >= options_.matchmaking_time;
+  const auto wait = leader_wait + request_.awaited;
+  last_deadline_ = wait >= options_.matchmaking_time;
   const auto deadline_utc = here().utc_ns() + leader_wait.count();
   matchmaking_.emplace(options_, request_, self, deadline_utc, static_cast<round_io&>(*this),
                        matchmaking::events{[this](const group_begun& group) { begin(group); },
@@ -48,8 +49,8 @@ caf::behavior group_actor::make_behavior() {
   matchmaking_->start();
   look_up();
   set_timer(options_.poll_interval, poll);
-  set_timer(leader_wait, deadline);
-  if (leader_wait < options_.matchmaking_time) set_timer(options_.matchmaking_time, last_deadline);
+  set_timer(wait, deadline);
+  if (wait < options_.matchmaking_time) set_timer(options_.matchmaking_time, last_deadline);
   set_timer(3 * options_.matchmaking_time, give_up);
   here().probe(probes::matchmaking_begun);
   return {

@@ -253,7 +253,13 @@ std::optional<double> diloco_peer::seconds_until_done(const progress_table::entr
   const auto done = what.samples - std::min<std::uint64_t>(what.samples, running);
   const auto needed = interval() * options_.micro_batch;
   if (done >= needed) return 0;
-  return static_cast<double>(needed - done) / speed - to_seconds(now() - of.changed);
+  // The record is older than the look that found it. Clocks may be wrong, but not by an interval of
+  // looks.
+  const auto published = of.expires_utc_ns - options_.record_lifetime.count();
+  const auto seen = now() - of.changed;
+  const auto age = std::clamp(duration{here().utc_ns() - published}, seen,
+                              seen + duration{options_.max_refresh});
+  return static_cast<double>(needed - done) / speed - to_seconds(age);
 }
 
 std::vector<expected_peer> diloco_peer::expected() const {
@@ -266,11 +272,11 @@ std::vector<expected_peer> diloco_peer::expected() const {
   return out;
 }
 
-duration diloco_peer::patience() const {
+duration diloco_peer::longest_wait() const {
   double longest = 0;
   for (const auto& one : others().expected_on(state()->epoch, state()->id, parent_))
     longest = std::max(longest, seconds_until_done(others().at(one.peer)).value_or(0));
-  return from_seconds(longest) + 4 * options_.averaging.poll_interval;
+  return from_seconds(longest);
 }
 
 void diloco_peer::start_round() {
@@ -283,7 +289,8 @@ void diloco_peer::start_round() {
   request.known_samples = 1 + others().peers_on(own_branch()).size();
   request.quorum = how_.quorum;
   request.grace = how_.grace;
-  request.patience = patience();
+  request.patience = 4 * options_.averaging.poll_interval;
+  request.awaited = longest_wait();
   // The peer may have taken further steps while it read the records.
   const auto given = std::exchange(given_, nullptr);
   request.values =
@@ -299,7 +306,7 @@ void diloco_peer::start_round() {
   publish();
   if (steps_ >= interval()) enter(mode::averaging);
   auto how = options_.averaging;
-  how.matchmaking_time = std::max(how.matchmaking_time, request.patience);
+  how.matchmaking_time += request.awaited;
   start_group(std::move(request), how);
 }
 

@@ -88,7 +88,8 @@ private:
   /// Seconds until the peer of that record has taken its local steps; none: nobody knows.
   std::optional<double> seconds_until_done(const progress_table::entry& of) const;
   std::vector<expected_peer> expected() const;
-  duration patience() const;
+  /// Until the slowest of the peers in this state has taken its local steps.
+  duration longest_wait() const;
   void start_round();
   void give_up_round();
   void apply();

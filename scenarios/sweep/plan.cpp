@@ -2,6 +2,7 @@
 
 #include "kernels/base/digest.hpp"
 #include "scenarios/observe/text.hpp"
+#include "scenarios/programs/program.hpp"
 #include "scenarios/schema/document.hpp"
 #include "scenarios/schema/load.hpp"
 #include "scenarios/schema/option_diff.hpp"

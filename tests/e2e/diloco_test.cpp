@@ -8,6 +8,8 @@
 #include "actors/training/observations.hpp"
 #include "kernels/learn/checkpoint.hpp"
 #include "kernels/local_step_schedule.hpp"
+#include "scenarios/schema/load.hpp"
+#include "scenarios/workloads/prepared.hpp"
 #include "tests/e2e/support/program.hpp"
 #include "tests/e2e/support/swarm.hpp"
 
@@ -50,6 +52,17 @@ learn::checkpoint saved(const std::string& yaml, std::uint64_t epochs, std::uint
   auto out = learn::load_checkpoint(folder / "checkpoints" / fmt::format("epoch-{}.ckpt", epoch));
   REQUIRE_MESSAGE(out.ok(), out.error());
   return std::move(*out);
+}
+
+constexpr auto one_step =
+    "method: diloco, local_steps: 1, outer_learning_rate: 1, outer_momentum: 0";
+
+double difference(const std::vector<float>& a, const std::vector<float>& b) {
+  REQUIRE(a.size() == b.size());
+  double largest = 0;
+  for (std::size_t i = 0; i < a.size(); ++i)
+    largest = std::max(largest, std::fabs(double{a[i]} - b[i]) / (1 + std::fabs(double{a[i]})));
+  return largest;
 }
 
 /// When each round of asyncdiloco's four workers was over, in seconds of virtual time since they
@@ -155,38 +168,69 @@ TEST_CASE(
 }
 
 TEST_CASE("diloco: one local step and an outer rate of 1 are the synchronous method") {
-  for (const unsigned peers : {1u, 4u}) {
-    CAPTURE(peers);
-    const scratch_folder folder;
-    const auto yaml_with = [&](const std::string& method) {
-      auto what = diloco(peers, "");
-      what.training = ", checkpoint_every: 20, " + method;
-      what.parameters = "400";
-      what.epochs = 20;
-      auto out = what.yaml();
-      // Equal peers, so that both methods give equal samples to equal rounds.
-      const std::string jitter = "jitter: 10%, step_time: 10ms";
-      out.replace(out.find(jitter), jitter.size(), "jitter: 0%");
-      const std::string batch = "target_batch: 32, ";
-      if (const auto at = out.find(batch); at != std::string::npos)
-        out.replace(at, batch.size(), fmt::format("target_batch: {}, ", 4 * peers));
-      return out;
-    };
-    const auto synchronous =
-        saved(yaml_with("method: synchronous"), 20, 20, folder / "synchronous");
-    const auto local = saved(yaml_with("method: diloco, local_steps: 1, outer_learning_rate: 1, "
-                                       "outer_momentum: 0"),
-                             20, 20, folder / "diloco");
-    CHECK(synchronous.samples == local.samples);
-    REQUIRE(synchronous.parameters.size() == local.parameters.size());
-    double largest = 0;
-    for (std::size_t i = 0; i < local.parameters.size(); ++i)
-      largest =
-          std::max(largest, std::fabs(double{synchronous.parameters[i]} - local.parameters[i]) /
-                                (1 + std::fabs(double{synchronous.parameters[i]})));
-    MESSAGE(peers << " peers: the largest relative difference is " << largest);
-    CHECK(largest <= 1e-6);
+  const scratch_folder folder;
+  const auto yaml_with = [](const std::string& method) {
+    auto what = diloco(1, "");
+    what.training = ", checkpoint_every: 20, " + method;
+    what.parameters = "400";
+    what.epochs = 20;
+    auto out = what.yaml();
+    const std::string batch = "target_batch: 32, ";
+    if (const auto at = out.find(batch); at != std::string::npos)
+      out.replace(at, batch.size(), "target_batch: 4, ");
+    return out;
+  };
+  const auto synchronous = saved(yaml_with("method: synchronous"), 20, 20, folder / "synchronous");
+  const auto local = saved(yaml_with(one_step), 20, 20, folder / "diloco");
+  CHECK(synchronous.samples == local.samples);
+  const auto largest = difference(synchronous.parameters, local.parameters);
+  MESSAGE("the largest relative difference is " << largest);
+  CHECK(largest <= 1e-6);
+}
+
+TEST_CASE(
+    "diloco: so it is with four peers: plain large-batch steps with the samples of each round "
+    "lead to the same parameters") {
+  const scratch_folder folder;
+  auto what = diloco(4, "");
+  what.training = std::string(", checkpoint_every: 20, ") + one_step;
+  what.parameters = "400";
+  what.epochs = 20;
+  std::map<std::uint64_t, std::vector<actors::sample_range>> used; // by epoch
+  scenarios::runner_options options;
+  options.out = (folder / "out").string();
+  options.on_observation = [&](const actors::host&, const actors::observation& seen) {
+    if (const auto* given = actors::get_if<actors::contributed>(&seen))
+      used[given->epoch].insert(used[given->epoch].end(), given->samples.begin(),
+                                given->samples.end());
+  };
+  const auto run = run_fine(what, std::move(options));
+  CHECK(run.summary().rounds.failed == 0);
+  auto loaded = scenarios::load_text(what.yaml(), "swarm.yaml");
+  REQUIRE(loaded.value);
+  auto prepared = scenarios::prepare_workload(*loaded.value);
+  REQUIRE(prepared);
+  const auto work = (*prepared)->work();
+  const auto source = (*prepared)->source();
+  auto state = work->initial();
+  for (std::uint64_t epoch = 0; epoch < 20; ++epoch) {
+    std::vector<double> sum(work->value_count());
+    std::uint64_t samples = 0;
+    for (const auto& range : used.at(epoch))
+      for (auto index = range.first; index < range.end(); ++index, ++samples) {
+        std::vector<std::byte> bytes(work->sample_bytes());
+        source->read(index, bytes);
+        work->accumulate(state, bytes, 1, sum);
+      }
+    CHECK(samples == 16);
+    state = work->step(state, actors::mean_gradient(sum, samples));
   }
+  const auto last = learn::load_checkpoint(folder / "out" / "checkpoints" / "epoch-20.ckpt");
+  REQUIRE_MESSAGE(last.ok(), last.error());
+  const auto plain = state.parameters.floats();
+  const auto largest = difference(std::vector<float>(plain.begin(), plain.end()), last->parameters);
+  MESSAGE("the largest relative difference is " << largest);
+  CHECK(largest <= 1e-6);
 }
 
 TEST_CASE("diloco: a swarm without trouble comes close to the optimum, with every kind of round") {
@@ -218,9 +262,9 @@ TEST_CASE("diloco: a codec writes pseudo-gradients, whole ones and fragments") {
   for (const char* options : {", local_steps: 4", ", local_steps: 4, fragments: 2"}) {
     auto what = diloco(3, options);
     const auto plain = run_fine(what);
-    what.averaging = ", compression: uniform8";
+    what.averaging = ", compression: float16";
     const auto coded = run_fine(what);
-    CHECK(coded.summary().bytes_sent.averaging < 0.5 * plain.summary().bytes_sent.averaging);
+    CHECK(coded.summary().bytes_sent.averaging < 0.7 * plain.summary().bytes_sent.averaging);
   }
 }
 
@@ -338,10 +382,10 @@ TEST_CASE(
 
 TEST_CASE("diloco: local steps that are not finite are given back, and the peer goes on") {
   auto what = diloco(3, ", local_steps: 4, outer_learning_rate: 1, outer_momentum: 0");
-  what.epochs = 3;
+  what.epochs = 40;
   auto yaml = what.yaml();
   const std::string rate = "learning_rate: 0.1}";
-  yaml.replace(yaml.find(rate), rate.size(), "learning_rate: 1e30}");
+  yaml.replace(yaml.find(rate), rate.size(), "learning_rate: 1000000}");
   const auto run = run_yaml(yaml, 0);
   CHECK(run.reason("not_finite") > 0);
   CHECK(rule(run.summary(), "samples_counted").violated == 0);
