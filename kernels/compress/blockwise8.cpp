@@ -120,7 +120,7 @@ result<void> decode_with(const coding& how, std::span<const std::byte> bytes, st
 
 result<void> encode_reference_with(const coding& how, std::span<const float> x,
                                    std::span<std::byte> bytes) {
-  const auto& values = *how.values;
+  const auto& table = *how.values;
   SHOAL_CHECK(bytes.size() == blockwise8_bytes(x.size()), "the buffer has room for the code");
   std::byte* const codes = bytes.data() + blocks_of(x.size()) * sizeof(float);
   for (std::size_t b = 0; b < blocks_of(x.size()); ++b) {
@@ -134,10 +134,9 @@ result<void> encode_reference_with(const coding& how, std::span<const float> x,
     for (std::size_t i = b * blockwise8_block; i < end; ++i) {
       const double y = absmax == 0 ? 0 : x[i] / absmax;
       std::size_t best = how.zero;
-      for (std::size_t c = 0; c < values.size(); ++c) {
-        const double distance = std::fabs(values[c] - y), least = std::fabs(values[best] - y);
-        if (distance < least ||
-            (distance == least && std::fabs(values[c]) < std::fabs(values[best])))
+      for (std::size_t c = 0; c < table.size(); ++c) {
+        const double distance = std::fabs(table[c] - y), least = std::fabs(table[best] - y);
+        if (distance < least || (distance == least && std::fabs(table[c]) < std::fabs(table[best])))
           best = c;
       }
       store(codes, i, static_cast<std::uint8_t>(best));

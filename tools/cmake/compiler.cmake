@@ -22,6 +22,15 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # GCC 12 sees accesses outside of bounds in the standard library's own copies.
   add_compile_options(-Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread)
 endif()
+# shoal_strict_warnings(TARGET ...): further warnings, for libraries whose code has none of them. clang's
+# -Wconversion also warns of signs.
+function(shoal_strict_warnings)
+  foreach(target IN LISTS ARGN)
+    if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND TARGET ${target})
+      target_compile_options(${target} PRIVATE -Wshadow -Wconversion)
+    endif()
+  endforeach()
+endfunction()
 if(SHOAL_WERROR)
   # A field that is left out has its default. With sanitizers GCC takes CAF's initialized pointers in messages
   # for uninitialized ones.
