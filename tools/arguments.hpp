@@ -26,8 +26,8 @@ struct scenario_arguments {
   std::optional<scenarios::scenario> load() const;
 };
 
-/// Returns whether the scenario's program runs on hosts, as nodes need. Prints an error on stderr if
-/// it does not.
+/// Returns whether the scenario's program runs on hosts, as nodes need. Prints an error on stderr
+/// if it does not.
 bool runs_on_nodes(const scenarios::scenario& what, const std::string& file);
 
 /// Prints the reason on stderr. Returns the exit status.

@@ -91,7 +91,8 @@ struct round_request {
   /// hide them.
   bool must_be_finite = false;
   std::vector<expected_peer> expected;
-  /// Samples of the branch, with this peer's own, in the unit of `weight`. A quorum has half of them.
+  /// Samples of the branch, with this peer's own, in the unit of `weight`. A quorum has half of
+  /// them.
   std::uint64_t known_samples = 0;
   /// Another quorum, in the same unit, or all of `known_samples` where they are less. 0: the half.
   std::uint64_t quorum = 0;

@@ -24,8 +24,9 @@ struct device_profile {
 };
 
 /// Local message to a device: run `work`, which takes the time of `samples` samples. 0 samples is
-/// an optimizer step; with `step`, one follows the samples. An `untimed` job takes no time, and waits
-/// for no job of the device. The device answers work_done{token} to `reply_to`, a local actor.
+/// an optimizer step; with `step`, one follows the samples. An `untimed` job takes no time, and
+/// waits for no job of the device. The device answers work_done{token} to `reply_to`, a local
+/// actor.
 struct compute_job {
   std::shared_ptr<std::function<void()>> work;
   std::uint64_t samples = 0;

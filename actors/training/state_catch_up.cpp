@@ -106,8 +106,8 @@ state_catch_up::plan state_catch_up::begin_step(const situation& at) {
     return {verdict::nobody, {}, {}, {}, {}, false};
   }
   downloads_concurrently_ = true;
-  out.download = download_ =
-      std::make_shared<state_download>(step_object(at.state.id), how_.step_bytes, 0, how_.size_only);
+  out.download = download_ = std::make_shared<state_download>(step_object(at.state.id),
+                                                              how_.step_bytes, 0, how_.size_only);
   return out;
 }
 

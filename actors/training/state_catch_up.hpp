@@ -39,8 +39,8 @@ public:
     std::uint64_t step_bytes = 0;   ///< size of one step
     std::uint64_t method_bytes = 0; ///< size of model_state::method_state; 0 if states have none
     bool size_only = false;
-    /// While the peer computes, it asks peers that have moved on for a step. Otherwise it asks peers
-    /// that have the step and are still in the state before.
+    /// While the peer computes, it asks peers that have moved on for a step. Otherwise it asks
+    /// peers that have the step and are still in the state before.
     bool follows_steps = false;
   };
   explicit state_catch_up(settings how) : how_(how) {}

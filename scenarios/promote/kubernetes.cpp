@@ -149,8 +149,8 @@ std::vector<deployed_file> kubernetes_files(const deployment& what,
   for (const auto& host : what.hosts) names += host.name + "\n";
   const auto nodes = indented(names, 4);
   const auto memory = std::max<std::uint64_t>(3 * what.memory_bytes / 2 >> 20, 256);
-  // Others can read a mounted Secret, but only the node may read its key. So the pod's script copies
-  // the key into a private folder.
+  // Others can read a mounted Secret, but only the node may read its key. So the pod's script
+  // copies the key into a private folder.
   const std::string copies =
       "              mkdir -p -m 0700 /tmp/keys && for file in node.key node.crt swarm.crt "
       "revoked.crl; do\n"

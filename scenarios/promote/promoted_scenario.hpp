@@ -28,8 +28,8 @@ std::uint64_t memory_of_node(const inventory_host& host, std::uint64_t values);
 
 /// Promotes `from` to the hosts of `to`. `values` is the number of parameters of the model.
 /// Returns nothing when the call appends to `errors`, one sentence each.
-/// Errors: fewer hosts have the text than `data.replicas`; a host lacks a measurement of this model;
-/// a host names a group that the scenario lacks; a host has too little memory.
+/// Errors: fewer hosts have the text than `data.replicas`; a host lacks a measurement of this
+/// model; a host names a group that the scenario lacks; a host has too little memory.
 std::optional<promotion> promote(const scenario& from, const inventory& to, std::uint64_t values,
                                  std::vector<std::string>& errors);
 

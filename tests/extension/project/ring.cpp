@@ -1,6 +1,6 @@
-// The averaging strategy 'ring'. In a round each peer sends its values to both of its neighbours on
-// a ring, and moves by a third of the difference to each neighbour. A difference counts at both
-// ends or at none, so that the mean of all peers stays. The expected distortion after t rounds is
+// The averaging strategy 'ring'. In a round each peer sends its values to both neighbours on a
+// ring. It moves by a third of the difference to each neighbour. A difference counts at both ends
+// or at none, so that the mean of all peers stays. The expected distortion after t rounds is
 //   sum_{k=1}^{N-1} ((1 + 2 cos(2 pi k / N)) / 3)^(2t) / (N - 1).
 #include "actors/averaging/averager.hpp"
 #include "actors/averaging/averaging_strategy.hpp"
