@@ -124,8 +124,8 @@ std::string training(dice& d, const chaos_options& how, std::string& averaging, 
 
 /// `until` is the end of the storm. Periodic faults stop at that time, and lasting faults end
 /// before.
-std::string fault(dice& d, double until, const pace& p,
-                  const std::vector<chaos_case::group>& groups) {
+std::string random_fault(dice& d, double until, const pace& p,
+                         const std::vector<chaos_case::group>& groups) {
   const bool late = std::any_of(groups.begin(), groups.end(),
                                 [](const auto& each) { return each.name == "late"; });
   const bool losable = late && d.chance(0.3);
@@ -332,7 +332,7 @@ chaos_case draw_case(std::uint64_t seed, const chaos_options& how) {
   dice storm(seed, "chaos.storm");
   const auto faults = storm.between(0, 8);
   for (std::uint64_t i = 0; i < faults; ++i)
-    out.faults.push_back(fault(storm, storm_seconds, p, out.groups));
+    out.faults.push_back(random_fault(storm, storm_seconds, p, out.groups));
   // A replica takes over only where the shard has several and one of them can fail.
   if (out.data.find("replicas") != std::string::npos && storm.chance(0.5))
     out.faults.push_back(text{
