@@ -1,29 +1,29 @@
-// Puts together what single members say of their rounds: a round is ok, partial, split or failed as
-// a whole (docs/design.md, section 4), with one reason.
+// Combines the observations of single members into the outcome of the whole round: ok, partial,
+// split or failed, with one reason (docs/design.md, section 4).
 //
-//   ok       all survivors completed it and no part lacks anybody's weight
-//   partial  all survivors completed it; some weight is missing from some parts
-//   split    some survivors completed it, others failed
-//   failed   no survivor completed it (nor, if nobody survived, anybody at all)
-// Survivors are the members that ended it and were not killed before it became final.
+//   ok       all survivors completed the round, and no part lacks a member's weight
+//   partial  all survivors completed the round, and some parts lack some weight
+//   split    some survivors completed the round, others failed
+//   failed   no survivor completed the round; without survivors: no member completed it
+// A survivor is a member that ended the round and was not killed before the round became final.
 //
-// A round is final when each member has ended it or died. A member that was killed before it could
-// say who it is cannot be told from a slow one: such a round is final `grace` after its last sign
-// of life. Rounds that the end of the run interrupts are not counted under any outcome.
+// A round is final when each member has ended it or died. A member that was killed before it told
+// its identity looks like a slow member. A round with such a member is final `grace` after the last
+// observation of the round. A round that the end of the run interrupts has no outcome.
 //
-// Attempts that end before a group formed (group id zero) have no members to wait for. by_reason
-// counts them once for each peer and epoch, whatever the number of retries. As a `failed` round
-// they count once for each epoch, and only if the swarm's round failed: `group_closed`,
-// `out_of_sync` and `cancelled` say that it took place without this peer.
+// An attempt that ends before a group formed (group id zero) has no members to wait for. by_reason
+// counts such attempts once for each peer and epoch, whatever the number of retries. They count as
+// one `failed` round for each epoch, and only if the swarm's round failed. The reasons
+// `group_closed`, `out_of_sync` and `cancelled` say that the round took place without this peer.
 //
-// Of two rounds that follow each other (PowerSGD) the second one counts; the first one only if it
-// did not end well, since then there is no second, or one without some of the survivors.
+// PowerSGD averages in two rounds, one after the other, and the second round counts. The first one
+// counts only if it did not end well: the second round is then missing or lacks some survivors.
 //
-// In local view only the members of one host are ever known: a round is final when these have ended
-// it, and its outcome and reason are theirs. Whoever reads what all hosts wrote
-// (scenarios/compare/run_nodes.hpp) puts the whole together.
+// In local view the book knows only the members of one host. A round is final when these members
+// have ended it, and its outcome and reason are theirs alone. scenarios/compare/run_nodes.hpp
+// combines the records of all hosts.
 //
-// Memory: bounded by the open rounds; a final round's payloads are dropped.
+// Memory: bounded by the open rounds. The payloads of a final round are dropped.
 #pragma once
 
 #include "actors/averaging/part_outcome.hpp"
@@ -56,22 +56,23 @@ enum class observed_view : std::uint8_t {
   local, ///< the actors of one host, as in a process of a cluster
 };
 
-/// What is known of one member of a round.
+/// The observations of one member of a round.
 struct round_member {
-  bool known = false; ///< it said who it is
+  bool known = false; ///< the member has told its peer id
   bool contributed = false;
   bool ended = false;
   bool dead = false;
-  bool takes = true; ///< false: it only reduced; how the round ended is not its to say
+  bool takes =
+      true; ///< false: the member only reduced, and its outcome does not count for the round
   actors::peer_id peer = 0;
   std::uint64_t weight = 0;
   std::vector<actors::sample_range> samples;
-  payload values;  ///< its contribution
-  double loss = 0; ///< mean of what it computed for it; not finite: not known
+  payload values;  ///< the member's contribution
+  double loss = 0; ///< mean loss of the samples it contributed; not finite: unknown
   actors::outcome outcome = actors::outcome::failed;
   actors::reason reason = actors::reason::none;
-  bool same_values = true; ///< as the first that completed
-  bool same_parts = true;
+  bool same_values = true; ///< equal to the mean of the first member that completed
+  bool same_parts = true;  ///< equal to the parts of the first member that completed
 
   bool completed() const noexcept { return takes && ended && outcome != actors::outcome::failed; }
 };
@@ -81,16 +82,16 @@ struct swarm_round {
   std::uint64_t epoch = 0;
   duration started{}, ended{};
   std::vector<round_member> members;
-  /// As the first member that completed it has them.
+  /// `parts` and `mean` are those of the first member that completed the round.
   bool completed = false;
   std::vector<actors::part_outcome> parts;
   payload mean;
-  /// Set when it is final.
+  /// `outcome` and `reason` are set when the round is final.
   actors::outcome outcome = actors::outcome::failed;
   actors::reason reason = actors::reason::none;
-  bool unfinished = false; ///< the run ended first
-  bool first_of_two =
-      false; ///< what it averaged is the basis of a second round of the same members
+  bool unfinished = false; ///< the run ended before the round was final
+  /// The same members average again in a second round, based on this round's mean.
+  bool first_of_two = false;
 };
 
 /// Whether the data of member `index` is in the result of a round that survivors completed.
@@ -102,8 +103,9 @@ std::uint64_t samples_included(const swarm_round& what);
 struct round_counts {
   std::array<std::uint64_t, 4> by_outcome{}; ///< by actors::outcome
   std::map<std::string, std::uint64_t> by_reason;
-  std::uint64_t completed = 0;  ///< rounds that somebody completed
-  double completed_seconds = 0; ///< from group_begun to their last member's end, summed
+  std::uint64_t completed = 0; ///< rounds that at least one member completed
+  /// Sum over these rounds of the time from group_begun to the last member's end.
+  double completed_seconds = 0;
   std::uint64_t unfinished = 0;
   std::uint64_t late = 0; ///< members that ended after their round was final
   std::uint64_t of(actors::outcome which) const {
@@ -118,14 +120,14 @@ public:
                       duration grace = std::chrono::seconds(120),
                       observed_view view = observed_view::whole);
 
-  /// `loss`: mean of the samples that the peer computed for it; not finite if that is not known.
+  /// `loss`: mean loss of the samples that the peer computed for this round; not finite: unknown.
   void contributed(duration time, actors::peer_id peer, const actors::contributed& what,
                    double loss = std::numeric_limits<double>::quiet_NaN());
   void ended(duration time, actors::peer_id peer, const actors::round_ended& what);
   void killed(duration time, actors::peer_id peer);
-  /// Time has come to `time`: makes rounds final that wait for nobody who will come.
+  /// The time is now `time`. Makes each round final that waits for no living member.
   void advance(duration time);
-  /// The run is over: no round stays open.
+  /// The run is over. Closes every open round.
   void finish(duration time);
 
   const round_counts& counts() const noexcept { return counts_; }
@@ -136,7 +138,7 @@ private:
     swarm_round what;
     duration last_sign{};
   };
-  /// What stays of a final round for a while, in case a member comes late.
+  /// A final round as it is kept for a while, in case a member ends it late.
   struct final_round {
     actors::group_id group;
     std::uint64_t completed = 0, partial = 0, failed = 0;

@@ -47,8 +47,8 @@ void sample_book::computed(duration time, actors::peer_id peer, const actors::tr
     check_.check();
     of.computed.update(
         range.first, range.end(), [&](std::uint64_t begin, std::uint64_t end, bool& done) {
-          // What was for the round on its state it may have dropped, to repeat that round's step: a
-          // late message may bring it again.
+          // The peer may drop the samples of its state's round to repeat that round's step. A late
+          // message may bring them again.
           if (done && options_.view == observed_view::whole)
             of.for_round.visit(begin, end, [&](std::uint64_t b, std::uint64_t e, bool dropped) {
               if (!dropped)
@@ -101,7 +101,7 @@ void sample_book::contributed(duration time, actors::peer_id peer,
   const bool retried = std::exchange(of.left_out_epoch, what.epoch) == what.epoch;
   for (const auto& stretch : of.computed.pieces()) {
     inside.visit(stretch.first, stretch.end, [&](std::uint64_t b, std::uint64_t e, bool there) {
-      if (there || options_.view == observed_view::local) // it may have given it back
+      if (there || options_.view == observed_view::local) // the peer may have returned them
         return;
       if (options_.computes_meanwhile) {
         bool again = false;
@@ -129,7 +129,7 @@ void sample_book::round_ended(duration, actors::peer_id peer, const actors::roun
     of.computed.erase(range.first, range.end());
     if (included)
       of.given_back.erase(range.first, range.end());
-    else // nobody got our gradient: we may keep it or give it back
+    else // no member received this gradient: the peer may keep it or return its samples
       of.given_back.assign(range.first, range.end(), true);
   }
   of.contribution.clear();
@@ -179,8 +179,8 @@ void sample_book::moved(duration time, const actors::samples_moved& what) {
         range.first, range.end(), [&](std::uint64_t begin, std::uint64_t end, entry& e) {
           const bool ours = e.shard == shard_state::leased && e.holder == what.peer;
           const bool is_final = e.is_final();
-          // By a replica that was paused or cut off, took over when it came back, and hands what it
-          // did over to the one that has committed them.
+          // A replica that was paused or cut off takes over when it is back. It then hands its
+          // moves over to the replica that has committed the samples.
           const bool overtaken = options_.takeovers && is_final;
           const bool of_others = options_.view == observed_view::local && options_.takeovers &&
                                  e.shard == shard_state::unknown;
@@ -229,14 +229,14 @@ void sample_book::moved(duration time, const actors::samples_moved& what) {
             e.holder = 0;
             break;
           }
-          // A round that is not final yet may be what is committed, and an earlier use of the
-          // samples be lost.
+          // The commit may belong to a round that is not final yet, while the round of an earlier
+          // use turns out to be lost.
           if (e.round == 0 || what.group.is_zero() || rounds_[e.round - 1] == what.group) settle(e);
         });
   }
 }
 
-/// To the next state: what is computed by now is for the round on that one.
+/// The peer has gone over to the next state. Its computed samples now belong to that state's round.
 void sample_book::went_over(peer_state& of) {
   if (options_.computes_meanwhile) of.for_round = of.computed;
 }
@@ -245,10 +245,10 @@ void sample_book::repeated_step(actors::peer_id peer) {
   const auto found = peers_.find(peer);
   if (found == peers_.end()) return;
   peer_state& of = found->second;
-  // It tells the shard so; but what others have committed meanwhile the shard does not take back.
+  // The peer returns these samples to the shard. The shard keeps those that are committed already.
   for (const auto& stretch : of.for_round.pieces()) {
     of.computed.erase(stretch.first, stretch.end);
-    // It may be given them again, and compute them for another round.
+    // The shard may lease the samples to this peer again, for another round.
     of.left_out.erase(stretch.first, stretch.end);
     of.given_back.assign(stretch.first, stretch.end, true);
   }
@@ -256,9 +256,9 @@ void sample_book::repeated_step(actors::peer_id peer) {
 }
 
 void sample_book::stepped(actors::peer_id peer, const actors::stepped& what) {
+  // A step without a round: the peer returns that round's samples if it can reach the shard.
   if (what.group.is_zero())
-    repeated_step(peer); // a step without a round: what it had for one it gives back, if it can
-                         // reach the shard
+    repeated_step(peer);
   else if (const auto of = peers_.find(peer); of != peers_.end())
     went_over(of->second);
   last_step_ = what.after;
@@ -266,8 +266,8 @@ void sample_book::stepped(actors::peer_id peer, const actors::stepped& what) {
 }
 
 void sample_book::step_made(const actors::step_made& what) {
-  constexpr std::size_t kept = 4096; // a split round is final, and a lost sample leased again, long
-                                     // before so many further steps
+  // Long before so many further steps, a split round is final and a lost sample is leased again.
+  constexpr std::size_t kept = 4096;
   if (!origin_) origin_ = what.before;
   if (!steps_.try_emplace(what.after, step{what.before, what.group}).second) return;
   if (!options_.one_branch) befores_.emplace(what.group, what.before);
@@ -310,7 +310,7 @@ void sample_book::finish_stretch(
       check_.violate(time, fmt::format("samples {} are in no state: the shard lost them", which),
                      count);
   } else if (options_.view == observed_view::local) {
-    return; // which rounds the samples are in, and who lives, others know
+    return; // other hosts observe the rounds and which peers live
   } else if (e.uses > 0 && !finished && time - duration(e.used_ns) > options_.settle_time) {
     check_.violate(
         time,
@@ -336,8 +336,8 @@ void sample_book::find_lost(const std::optional<actors::state_id>& leading) {
   std::set<actors::group_id> led_to_it;
   std::set<actors::state_id> seen;
   actors::group_id first;
-  bool whole = true; // all that led to it is known
-  // A state may have been made that nobody has gone over to yet.
+  bool whole = true; // every step that led to the leading state is known
+  // The leading state may be so new that no peer has gone over to it yet.
   std::vector<actors::state_id> open{steps_.contains(*leading) ? *leading : last_step_};
   while (!open.empty()) {
     const actors::state_id state = open.back();
@@ -349,15 +349,15 @@ void sample_book::find_lost(const std::optional<actors::state_id>& leading) {
       continue;
     }
     open.push_back(at->second.before);
-    if (at->second.group.is_zero()) // an epoch that fills the pipeline
+    if (at->second.group.is_zero()) // an epoch that fills the pipeline has no round
       continue;
     led_to_it.insert(first = at->second.group);
     // Where parameters are averaged, the states of all members led to it.
     for (auto [i, end] = befores_.equal_range(at->second.group); i != end; ++i)
       open.push_back(i->second);
   }
-  // If all who had a state died, the swarm began anew, and no round before that led to what it has
-  // now. Otherwise nobody can tell of what was before the first step that is known.
+  // If every peer that had a state died, the swarm began anew: no earlier round led to its state.
+  // Otherwise the rounds before the first known step cannot be judged.
   auto from = rounds_.begin();
   if (!whole)
     from = options_.one_branch ? std::find(rounds_.begin(), rounds_.end(), first)
@@ -366,8 +366,8 @@ void sample_book::find_lost(const std::optional<actors::state_id>& leading) {
     if (!led_to_it.contains(*at)) lost_.insert(*at);
 }
 
-/// Samples that were used once and committed need nothing more to be known about them: stretches of
-/// them merge.
+/// Clears what is not needed about samples that were used once and committed, so that their
+/// intervals merge.
 void sample_book::settle(entry& what) const noexcept {
   if (what.uses != 1 || !what.is_final()) return;
   if (!split_) what.round = 0;

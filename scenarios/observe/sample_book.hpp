@@ -1,44 +1,51 @@
-// Follows every sample index through a run: leased by the shard, computed by a peer, contributed to
-// a round, committed. Checks that none is counted twice or lost without being reported
-// (docs/design.md, sections 4 and 5: invariant `samples_counted`).
+// Follows every sample index through a run: the shard leases an index, a peer computes it, a round
+// uses it, the shard commits it. The invariant `samples_counted` holds if each index counts once
+// and none is lost without a report (docs/design.md, sections 4 and 5).
 //
-// At once:
-//  - computed: a peer computes no index that it has computed and not yet used or dropped.
-//  - contributed: the weight is the number of indices; each was computed by that peer exactly once;
-//    everything it had computed is in it (a sample less is a lost sample).
-//  - moved: leased only when free, returned only from a lease of that peer, committed from one or
-//  when
-//    free (a round's commit may come after the lease ended).
+// Checked as events arrive:
+//  - computed: a peer computes no index that it has computed and neither used nor dropped.
+//  - contributed: the weight is the number of indices. The peer computed each of these indices
+//    exactly once. The contribution holds every index that the peer had computed: a missing one is
+//    a lost sample.
+//  - moved: the shard leases a free index only. It takes an index back only from the peer that
+//    leases it. It commits an index that is leased or free: a commit may follow the lease's end.
 //  - final rounds: no index is in two completed rounds.
-// At the end:
-//  - no index between the lowest and the highest known one is unknown to the shard;
-//  - each leased index is held by a living peer, or by one that died less than `lease_time` ago
-//  (and a
-//    quarter: the shard does not look all the time);
-//  - each index of a completed round is committed or partial, unless the round completed less than
-//    `settle_time` ago (its commit may be under way); each committed index is in a completed round.
-// A round that splits the swarm makes two branches, and one of them wins (docs/design.md, section
-// 4): what the other one used may be used again. So does one whose members all die before anybody
-// else hears of it. So a second use counts only if both rounds led to the state that the run ends
-// with, and only what such a round used has to be committed. Indices that are reported
-// (actors::samples_reported, at any time) are excused from double use. Where replicas of the shard
-// take over from each other, the next primary may say again what the last one had said and not told
-// it: that an index is returned, or final; and it may take back what nobody claims (peer 0). Of two
-// primaries that do not know of each other yet, one may take back or lease what the other one has
-// committed: then it has to be final again at the end, and used once. Indices that no replica
-// issued end where an index block begins. In local view the host of a peer does not hear what the
-// shard takes back, nor the shard's what peers use: of a peer it is checked that it contributes
-// what it computed, each index once, with their number as its weight; of a shard, that each move
-// follows the one before. A replica that takes over knows its samples from others, so that their
-// first move is not judged. A peer's computed indices are forgotten when it drops its gradient: it
-// downloads, adopts, leaves, dies, or reports them; indices that it gives back may be in its next
-// contribution or not. A peer that repeats a step beside computing drops what it had for that
-// step's round, and keeps what it has computed since it went over to the state before.
 //
-// Actors must observe `trained` when a gradient is added to what will be contributed, not for
-// results that are thrown away.
+// Checked at the end of the run:
+//  - The shard knows each index between the lowest and the highest one seen.
+//  - A leased index belongs to a living peer, or to a peer that died less than `lease_time` * 5/4
+//    ago. The extra quarter covers the shard's interval between two looks at its leases.
+//  - An index of a completed round is committed or partial. A round that completed less than
+//    `settle_time` ago is exempt: its commit may be under way.
+//  - A committed index is in a completed round.
 //
-// Memory: intervals; indices that are through (committed and used once) merge.
+// Exceptions:
+//  - Branches. A split round makes two branches of the training state, and one branch wins
+//    (docs/design.md, section 4). The winning branch may use an index again that the losing branch
+//    used. The same holds for a round whose members all die before another peer hears of it. So a
+//    second use counts only if both rounds led to the state that the run ends with. Only the
+//    indices of such a round have to be committed.
+//  - Reports. Indices in an actors::samples_reported, at any time, are excused from double use.
+//  - Takeovers. A new primary of the shard may repeat a move that the last primary made and did not
+//    replicate: a return, or a final state. It may take back indices that no peer claims (peer 0).
+//    Two primaries may be active without knowing of each other. One primary may then take back or
+//    lease an index that the other one has committed. Such an index has to be final at the end, and
+//    used once. Indices that no replica issued end where an index block begins.
+//  - Local view. The host of a peer does not observe what the shard takes back. The host of the
+//    shard does not observe what peers use. The book then checks of a peer that it contributes only
+//    computed indices, each once, with their number as the weight. It checks of a shard that each
+//    move fits the move before. It accepts the first move of each index after a takeover: a new
+//    primary learned the earlier moves from other replicas.
+//  - Dropped gradients. The book forgets a peer's computed indices when the peer drops its
+//    gradient: on a download, an adoption, leaving, death, or a report. Indices that a peer gives
+//    back may be in its next contribution or not.
+//  - Repeated steps. A peer that computes during a round may have to repeat a step. It drops the
+//    indices of that step's round and keeps those computed since it went over to the state before.
+//
+// Requires: an actor observes `trained` when it adds a gradient to its next contribution, and not
+// for a result that it throws away.
+//
+// Memory: intervals of indices. Intervals of committed indices that were used once merge.
 #pragma once
 
 #include "actors/ids.hpp"
@@ -73,17 +80,17 @@ struct sample_book_options {
   duration lease_time = std::chrono::seconds(60);
   duration settle_time = std::chrono::seconds(30);
   bool weights_are_samples = true; ///< false where all contributions weigh the same
-  /// What is computed while a round is under way is in the next one (in which it has to be).
+  /// A peer computes while a round is under way. The next round has to contain these samples.
   bool computes_meanwhile = false;
-  std::function<std::string(actors::peer_id)> name_of; ///< for texts
+  std::function<std::string(actors::peer_id)> name_of; ///< a peer's name, for messages
   bool takeovers = false;  ///< replicas of the shard take over from each other
-  bool one_branch = false; ///< each step leads from the state of all to the next one
+  bool one_branch = false; ///< each step leads from one state, which all peers share, to the next
   observed_view view = observed_view::whole;
 };
 
 class sample_book {
 public:
-  /// `into` must outlive this.
+  /// Requires: `into` outlives the book.
   sample_book(sample_book_options options, invariant& into);
 
   void computed(duration time, actors::peer_id peer, const actors::trained& what);
@@ -94,28 +101,29 @@ public:
   void reported(const actors::samples_reported& what);
   void stepped(actors::peer_id peer, const actors::stepped& what);
   void step_made(const actors::step_made& what);
-  /// The peer has gone over to the next state by a step that it did not average.
+  /// The peer has gone over to the next state by a step that it did not average itself.
   void repeated_step(actors::peer_id peer);
   /// The peer has thrown its gradient away.
   void dropped(actors::peer_id peer) { peers_.erase(peer); }
 
-  /// `died(peer)`: when a peer that is not alive was killed or left; nothing if it lives.
+  /// Checks what can only be judged at the end of the run.
+  /// `died(peer)`: the time when the peer was killed or left; empty if it lives.
   /// `leading`: the state that the run ends with, if known.
   void finish(duration time, const std::function<std::optional<duration>(actors::peer_id)>& died,
               const std::optional<actors::state_id>& leading = {});
 
-  /// How many stretches of indices are held: what memory grows with.
+  /// The number of index intervals in memory; the book's memory grows with it.
   std::size_t pieces() const noexcept { return samples_.piece_count(); }
 
 private:
   enum class shard_state : std::uint8_t { unknown, leased, committed, returned, partial };
   struct entry {
     shard_state shard = shard_state::unknown;
-    std::uint8_t uses = 0; // completed rounds it is in
+    std::uint8_t uses = 0; // number of completed rounds that used the index
     bool reported = false;
-    bool lost_branch = false;   // in a round that only members completed who then died
-    std::uint32_t round = 0;    // number of the round that used it, until it is through
-    actors::peer_id holder = 0; // of the lease
+    bool lost_branch = false;   // used by a round that only members completed who then died
+    std::uint32_t round = 0;    // number of the round that used the index; 0 once it is settled
+    actors::peer_id holder = 0; // the peer that leases the index
     std::int64_t used_ns = 0;
     bool operator==(const entry&) const = default;
     bool is_final() const noexcept {
@@ -123,22 +131,23 @@ private:
     }
   };
   struct peer_state {
-    interval_map<bool> computed;   // not yet used
+    interval_map<bool> computed;   // computed and not yet used
     interval_map<bool> given_back; // computed, then returned to the shard
-    interval_map<bool> left_out; // computed while a round was under way: has to be in the next one
-    std::uint64_t left_out_epoch = 0; // of that round, or of its attempts
-    interval_map<bool>
-        for_round; // of the computed ones: for the round on its state, if it computes meanwhile
-    actors::group_id group; // of the last contribution
-    std::vector<actors::sample_range> contribution;
+    // Computed while a round was under way; the next round has to contain these samples.
+    interval_map<bool> left_out;
+    std::uint64_t left_out_epoch = 0; // the epoch of that round and of its retries
+    // With computes_meanwhile: the computed samples that belong to the round on the peer's state.
+    interval_map<bool> for_round;
+    actors::group_id group;                         // group of the last contribution
+    std::vector<actors::sample_range> contribution; // samples of the last contribution
   };
-  /// A violation unless its indices are reported before the end.
+  /// A violation, unless its indices are reported before the run ends.
   struct suspicion {
     std::uint64_t begin, end;
     duration time;
     std::string text;
-    actors::group_id first, second; // rounds, as far as they are numbered
-    bool heals = false;             // none if they are final at the end, used once
+    actors::group_id first, second; // the rounds that are involved; zero if not known
+    bool heals = false;             // excused if the indices end final and were used once
   };
   struct step {
     actors::state_id before;
@@ -149,7 +158,7 @@ private:
   void suspect(duration time, std::uint64_t begin, std::uint64_t end, std::string text,
                const actors::group_id& first = {}, const actors::group_id& second = {},
                bool heals = false);
-  /// At the end: the round did not lead to the leading state.
+  /// Whether a round did not lead to the leading state. Valid after find_lost().
   bool lost(const actors::group_id& round) const { return lost_.contains(round); }
   void find_lost(const std::optional<actors::state_id>& leading);
   void settle(entry& what) const noexcept;
@@ -163,15 +172,15 @@ private:
   std::vector<suspicion> suspicions_;
   std::uint64_t suspicions_dropped_ = 0;
   bool shard_seen_ = false;
-  bool split_ =
-      false; // a round has split the swarm: from then on samples are told apart by their rounds
-  std::vector<actors::group_id> rounds_; // by number - 1
-  std::size_t before_split_ = 0;         // how many of them
-  std::map<actors::state_id, step>
-      steps_; // by the state they made: the last few, all from the first split on
-  std::multimap<actors::group_id, actors::state_id>
-      befores_; // without one_branch: what the members of a group went from
-  std::optional<actors::state_id> origin_; // what the first step led from
+  // A round has split the swarm. From then on entries keep the number of their round.
+  bool split_ = false;
+  std::vector<actors::group_id> rounds_; // completed rounds; index: number - 1
+  std::size_t before_split_ = 0;         // number of completed rounds before the first split
+  // Steps by the state that they made: the last few, and every step since the first split.
+  std::map<actors::state_id, step> steps_;
+  // Without one_branch: the states from which the members of a group made their step.
+  std::multimap<actors::group_id, actors::state_id> befores_;
+  std::optional<actors::state_id> origin_; // the state before the first known step
   std::deque<actors::state_id> first_steps_;
   actors::state_id last_step_;
   std::set<actors::group_id> lost_;
