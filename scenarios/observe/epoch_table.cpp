@@ -7,8 +7,9 @@
 
 namespace shoal::scenarios {
 
-// A swarm has members that lag; a host is at one epoch at a time, and what a killed one leaves
-// should lack little.
+// A swarm has members that lag, so that the last rows of several epochs stay open. A single host is
+// at one epoch at a time; keeping one row open means that little is missing if the process is
+// killed.
 epoch_table::epoch_table(observed_view view) : kept_(view == observed_view::whole ? 8 : 1) {}
 
 void epoch_table::trained(std::uint64_t epoch, std::uint64_t samples, double loss_sum) {

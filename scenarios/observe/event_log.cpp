@@ -99,7 +99,8 @@ std::uint32_t machine_of(actors::peer_id peer) {
   return static_cast<std::uint32_t>((peer >> 16) - 1);
 }
 
-/// Whose data is in at least one part, as a field behind another one: ',"senders":[0,2]'.
+/// The members whose data is in at least one part, as a field that follows another field:
+/// ',"senders":[0,2]'.
 std::string senders_of(const std::vector<actors::part_outcome>& parts) {
   std::set<std::uint32_t> senders;
   for (const actors::part_outcome& part : parts)
@@ -107,7 +108,7 @@ std::string senders_of(const std::vector<actors::part_outcome>& parts) {
   return fmt::format(R"(,"senders":[{}])", fmt::join(senders, ","));
 }
 
-/// The fields of a line behind "what"; empty if the observation has no line.
+/// The fields of a line after "what"; empty if the observation has no line.
 struct describe {
   observed_view view;
 
@@ -167,7 +168,7 @@ field_writers writers_of() {
   return out;
 }
 
-/// Of a type that is not known here, the fields that it writes itself.
+/// The fields of an observation. A type without a writer here writes its own fields.
 std::string fields_of(const actors::observation& what, observed_view view) {
   static const field_writers writers =
       writers_of<actors::contributed, actors::round_ended, actors::stepped, actors::adopted,
@@ -222,9 +223,9 @@ struct event_log_reader::state {
   std::vector<char> in = std::vector<char>(ZSTD_DStreamInSize());
   std::vector<char> out = std::vector<char>(ZSTD_DStreamOutSize());
   ZSTD_inBuffer source{in.data(), 0, 0};
-  std::string text; // decompressed, from `at` on not yet given out
+  std::string text; // decompressed text; the reader has returned everything before `at`
   std::size_t at = 0;
-  bool frame_open = true; // an empty file is a cut-off one
+  bool frame_open = true; // an empty file counts as cut off
 
   ~state() {
     if (file != nullptr) std::fclose(file);
@@ -235,7 +236,7 @@ struct event_log_reader::state {
     return failure{fmt::format("cannot read '{}': {}", path.string(), why)};
   }
 
-  /// Decompresses some more. False at the end of the file.
+  /// Decompresses the next part. Returns false at the end of the file.
   result<bool> more() {
     if (source.pos == source.size) {
       source = {in.data(), std::fread(in.data(), 1, in.size(), file), 0};

@@ -1,10 +1,14 @@
-// events.jsonl.zst: what happened, one JSON object a line, compressed as it is written. With
-// `rounds`: hosts that started or were killed, and the observations round_ended, stepped, adopted,
-// phase_changed, reach_learned, misbehaved and samples_reported. With `all`: each delivered event
-// too. A sample of hosts keeps the logs of large runs small. Of the whole swarm each final round is
-// a line, too, if one of its members is logged; in local view it is what the host's own member
-// contributed and whose data came out, for whoever puts the hosts' logs together. Times are
-// integers (virtual nanoseconds), so that two logs can be compared byte by byte.
+// events.jsonl.zst: the log of a run, one JSON object a line, compressed as it is written.
+//
+// With `rounds` the log holds hosts that started or were killed, and the observations round_ended,
+// stepped, adopted, phase_changed, reach_learned, misbehaved and samples_reported. With `all` it
+// also holds each delivered event. A sample of hosts keeps the logs of large runs small.
+//
+// In whole view each final round has a line, too, if one of its members is logged. In local view
+// the log has the contributions of the host's own member, and the senders of each round's result.
+// scenarios/compare/run_nodes.hpp combines the logs of several hosts.
+//
+// Times are integers (virtual nanoseconds), so that two logs can be compared byte by byte.
 //   {"time_ns":5,"what":"message","sent_ns":1,"from":"home-3#0/2","to":"home-4#1/0","type":"part_chunk","bytes":40}
 //   {"time_ns":7,"what":"round_ended","host":"home-3","epoch":2,"group":"…","outcome":"ok","reason":"none",…}
 #pragma once
@@ -31,35 +35,35 @@ class observation;
 
 namespace shoal::scenarios {
 
-/// `count` of `machines`, chosen by `seed`, ascending; all of them when count is 0.
+/// `count` of `machines`, chosen by `seed`, in ascending order; all machines if count is 0.
 std::vector<std::uint32_t> sample_machines(std::uint64_t seed, std::vector<std::uint32_t> machines,
                                            std::uint64_t count);
 
 class event_log {
 public:
-  /// Logs to `file` what `detail` says. Unless `everyone`, delivered events are logged only where
-  /// one end is on one of `machines`, and observations only of these machines.
+  /// Logs to `file` with the detail `detail`. Unless `everyone`, delivered events are logged only
+  /// where one end is on one of `machines`, and observations only of these machines.
   event_log(std::unique_ptr<output_file> file, event_detail detail, host_names& names,
             bool everyone, const std::vector<std::uint32_t>& machines,
             observed_view view = observed_view::whole);
   ~event_log();
 
   void on_event(const netem::delivered_event& event);
-  /// `machine`: nothing for a host that is no peer's, whose observations are always logged.
+  /// `machine`: empty for a host without a peer; the observations of such a host are always logged.
   void on_observation(duration time, std::optional<std::uint32_t> machine, std::string_view host,
                       const actors::observation& what);
 
   void on_fault(duration time, std::size_t number, const char* action, bool begins,
                 const std::vector<std::string>& hosts);
 
-  /// A round is final. Not in local view, and not if no member is logged.
+  /// A round is final. Writes nothing in local view, nor if no member is logged.
   void on_round(const swarm_round& what);
 
-  /// What is logged so far can be read from the file, even if nobody ends it.
+  /// Makes the lines so far readable from the file, even if the process is killed later.
   void flush();
-  /// The error so far, if any (disk full, say): the run may stop early because of it.
+  /// The first error so far, if any (disk full, say). The run may stop early because of it.
   const std::optional<failure>& error() const noexcept;
-  /// Ends the stream and gives the file its name.
+  /// Ends the compressed stream and gives the file its final name.
   result<void> close();
 
 private:
@@ -75,7 +79,7 @@ private:
   std::unordered_set<std::uint32_t> machines_; // membership only, never iterated
 };
 
-/// Reads such a file line by line.
+/// Reads an events.jsonl.zst line by line.
 class event_log_reader {
 public:
   /// Errors: the file cannot be opened.
@@ -84,7 +88,7 @@ public:
   event_log_reader& operator=(event_log_reader&&) noexcept;
   ~event_log_reader();
 
-  /// The next line without its newline; false at the end.
+  /// Reads the next line without its newline. Returns false at the end.
   /// Errors: the file is damaged or cut off.
   result<bool> next(std::string& line);
 

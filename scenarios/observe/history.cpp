@@ -6,7 +6,7 @@
 namespace shoal::scenarios {
 
 namespace {
-/// Everything of an event but the name: 8 + 1 + 2 * 12 + 8 + 4 bytes.
+/// The size of a hashed event without its name: 8 + 1 + 2 * 12 + 8 + 4 bytes.
 constexpr std::size_t fixed_bytes = 45;
 } // namespace
 

@@ -1,8 +1,12 @@
 // The hash of a run's history: BLAKE2b-256 over every delivered event, in order. Two runs with the
 // same hash delivered the same messages between the same actors at the same times
-// (docs/design.md, section 4). An event is hashed as: time (ns), kind, sender and receiver as
-// (machine, incarnation, ordinal), wire size, and the message type's name behind its length;
-// integers little-endian.
+// (docs/design.md, section 4). For each event the hash covers these fields:
+//   time (ns)
+//   kind
+//   sender, then receiver: machine, incarnation, ordinal
+//   wire size
+//   length of the message type's name, then the name
+// Integers are little-endian.
 #pragma once
 
 #include "kernels/base/digest.hpp"
@@ -16,12 +20,12 @@ namespace shoal::scenarios {
 
 class history_hash {
 public:
-  /// `names` must outlive this.
+  /// Requires: `names` outlives the hash.
   explicit history_hash(host_names& names) : names_(names) {}
 
   void add(const netem::delivered_event& event);
   std::uint64_t events() const noexcept { return events_; }
-  /// Of everything so far; adding may go on.
+  /// The hash of all events so far; further events may follow.
   digest current();
 
 private:

@@ -1,5 +1,5 @@
-// One thing that has to be true of every run: how often it was looked at, how often it was not
-// true, and the first time it was not.
+// One statement that has to be true of every run: the number of checks, the number of violations,
+// and the first violation.
 #pragma once
 
 #include "kernels/base/units.hpp"
@@ -13,7 +13,8 @@ namespace shoal::scenarios {
 struct invariant {
   std::uint64_t checked = 0;
   std::uint64_t violated = 0;
-  std::string first_violation; ///< with virtual time and who; empty if there is none
+  std::string
+      first_violation; ///< with virtual time and name of the peer; empty if there is no violation
 
   void check(std::uint64_t times = 1) noexcept { checked += times; }
   void violate(duration time, const std::string& text, std::uint64_t times = 1) {

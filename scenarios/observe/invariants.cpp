@@ -73,7 +73,7 @@ void invariants::on_observation(duration time, actors::peer_id peer,
 
 void invariants::on_round(const swarm_round& what) {
   if (view_ == observed_view::local)
-    return; // what became of the other members' data only they know
+    return; // the host does not observe whether the other members' data was used
   check_same_bits(what, at(invariant_rule::same_bits));
   check_denominator(what, at(invariant_rule::denominator));
   check_mass_conserved(what, mass_, at(invariant_rule::mass_conserved));
@@ -87,7 +87,7 @@ void invariants::finish(duration time, const leak_facts& facts,
       time,
       [this](actors::peer_id peer) -> std::optional<duration> {
         const auto found = left_.find(peer);
-        if (found == left_.end()) return duration{}; // nobody ever heard of it
+        if (found == left_.end()) return duration{}; // no observer ever heard of this peer
         return found->second;
       },
       leading);

@@ -1,5 +1,5 @@
 // The statements that must be true of every run (docs/design.md, section 5). Observers outside the
-// actors check them in every build. The names below are those of summary.json.
+// actors check them in every build. The names of rule_names are those of summary.json.
 #pragma once
 
 #include "actors/ids.hpp"
@@ -34,7 +34,7 @@ enum class invariant_rule : std::uint8_t {
   records_live, ///< no DHT node answers a reader with a record that it knows to have expired
   no_bypass,    ///< no message crossed hosts without the network
   requests_end, ///< every request had its reply, time-out or down
-  no_leaks,     ///< no actor, flow or timer outlives what it was for
+  no_leaks,     ///< every actor, flow and timer ends when its purpose does
 };
 
 inline constexpr std::array<std::string_view, 11> rule_names{
@@ -42,14 +42,14 @@ inline constexpr std::array<std::string_view, 11> rule_names{
     "epoch_monotonic", "staleness",    "state_lineage",  "records_live",
     "no_bypass",       "requests_end", "no_leaks"};
 
-/// Counted by whoever owns the world, after the run.
+/// Facts that the owner of the world counts after the run.
 struct leak_facts {
-  std::uint64_t messages = 0;        ///< delivered between hosts
+  std::uint64_t messages = 0;        ///< messages delivered between hosts
   std::uint64_t bypassed = 0;        ///< netem::fabric::bypassed()
-  std::uint64_t requests = 0;        ///< looked at
-  std::uint64_t requests_open = 0;   ///< and found without an end
-  std::uint64_t actors_alive = 0;    ///< on all hosts
-  std::uint64_t actors_expected = 0; ///< as many as the living hosts' roles have
+  std::uint64_t requests = 0;        ///< requests that were checked
+  std::uint64_t requests_open = 0;   ///< requests that never ended
+  std::uint64_t actors_alive = 0;    ///< actors alive on all hosts
+  std::uint64_t actors_expected = 0; ///< number of actors in the roles of the living hosts
   std::uint64_t flows_of_dead_hosts = 0;
   std::uint64_t actors_of_dead_hosts = 0;
 };
@@ -59,14 +59,14 @@ struct invariant_options {
   duration settle_time = std::chrono::seconds(30);
   duration staleness_allowed = std::chrono::seconds(150);
   std::uint64_t max_epoch_difference = 1;
-  duration longest_cut{}; ///< progress_options
+  duration longest_cut{}; ///< see progress_options
   bool one_branch = false;
-  bool weights_are_samples = true, computes_meanwhile = false; ///< sample_book_options
+  bool weights_are_samples = true, computes_meanwhile = false; ///< see sample_book_options
   mass_options mass;
   std::function<std::string(actors::peer_id)> name_of;
   bool takeovers = false; ///< the shard has replicas (sample_book_options)
-  /// Local: what takes several members to know (same_bits, denominator, mass_conserved, staleness)
-  /// is neither judged nor counted.
+  /// In local view the rules that need several members (same_bits, denominator, mass_conserved,
+  /// staleness) are neither judged nor counted.
   observed_view view = observed_view::whole;
 };
 
@@ -76,14 +76,14 @@ public:
   invariants(const invariants&) = delete;
 
   void on_started(duration time, actors::peer_id peer);
-  /// Killed, or gone of its own accord.
+  /// A peer was killed, or left of its own accord.
   void on_left(duration time, actors::peer_id peer);
   void on_observation(duration time, actors::peer_id peer, const actors::observation& what);
   void on_round(const swarm_round& what);
   /// A fault begins that keeps hosts from hearing of others.
   void cut(duration time) { progress_.cut(time); }
   void advance(duration time) { progress_.advance(time); }
-  /// After round_book::finish.
+  /// Checks what can only be judged at the end. Requires: round_book::finish() was called.
   /// `leading`: the state that the run ends with, if known.
   void finish(duration time, const leak_facts& facts,
               const std::optional<actors::state_id>& leading = {});

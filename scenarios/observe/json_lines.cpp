@@ -12,7 +12,7 @@ namespace shoal::scenarios {
 struct json_lines::compressor {
   ZSTD_CCtx* context = ZSTD_createCCtx();
   std::vector<char> out = std::vector<char>(ZSTD_CStreamOutSize());
-  std::string pending; // lines, until there are enough to be worth a call
+  std::string pending; // lines that wait until a call of the compressor is worth it
 
   compressor() { SHOAL_CHECK(context != nullptr, "no memory for zstd"); }
   ~compressor() { ZSTD_freeCCtx(context); }

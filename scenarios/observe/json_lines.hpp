@@ -14,13 +14,13 @@ public:
   explicit json_lines(std::unique_ptr<output_file> file);
   ~json_lines();
 
-  /// Appends a line; the newline is added.
+  /// Appends a line and a newline.
   void line(std::string_view text);
-  /// Makes the lines so far readable for whoever opens the file now. Costs some compression.
+  /// Makes the lines so far readable from the file. This costs some compression.
   void flush();
-  /// The error so far, if any (disk full, say): the run may stop early because of it.
+  /// The first error so far, if any (disk full, say). The run may stop early because of it.
   const std::optional<failure>& error() const noexcept { return file_->error(); }
-  /// Ends the stream and gives the file its name.
+  /// Ends the compressed stream and gives the file its final name.
   result<void> close();
 
 private:

@@ -1,4 +1,4 @@
-// Where a server of this process listens, as it is said on the command line.
+// The address at which a server of this process listens, as the command line gives it.
 #pragma once
 
 #include "kernels/base/result.hpp"
@@ -14,23 +14,23 @@ namespace shoal::scenarios {
 struct listen_address {
   std::string host; ///< an address, without brackets
   bool v6 = false;
-  std::uint16_t port = 0; ///< 0: a free one
+  std::uint16_t port = 0; ///< 0: any free port
 
-  /// '127.0.0.1:9464', '[::1]:9464'.
+  /// The address as text: '127.0.0.1:9464', '[::1]:9464'.
   std::string text() const;
-  /// Only this machine reaches it.
+  /// Whether only this machine can reach the address.
   bool loopback() const;
-  /// For bind(). Returns its size.
+  /// The address for bind(). Returns its size.
   unsigned fill(sockaddr_storage& into) const;
 };
 
-/// '127.0.0.1:9464', '[::1]:9464', 'localhost:9464'; ':9464' is 127.0.0.1:9464.
-/// Errors: anything else.
+/// Parses '127.0.0.1:9464', '[::1]:9464' or 'localhost:9464'; ':9464' means 127.0.0.1:9464.
+/// Errors: the text has another form.
 result<listen_address> parse_listen_address(std::string_view text);
 
-/// HTTP servers say no more than that something is wrong, so what they are about to do is tried
-/// before. Returns the port, which the system chooses for port 0. Errors: why it cannot be listened
-/// there, in the system's words.
+/// Checks that a server can listen at `at`. HTTP libraries report only that listening failed, so
+/// this call finds the reason first. Returns the port, which the system chooses for port 0.
+/// Errors: the system's reason why listening fails.
 result<std::uint16_t> try_to_listen(const listen_address& at);
 
 } // namespace shoal::scenarios

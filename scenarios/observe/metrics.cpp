@@ -24,7 +24,7 @@ using enum metric_kind;
 
 constexpr metric_definition definitions[] = {
     {metric::virtual_time, "time", "shoal_time_seconds", "", "", gauge, "s",
-     "Time since the run began, virtual in the world 'sim'."},
+     "Time since the run began; virtual time in the world 'sim'."},
     {metric::epoch, "epoch", "shoal_epoch", "", "", gauge, "1",
      "Highest epoch that any peer has reached."},
     {metric::samples, "samples", "shoal_samples_total", "", "", counter, "samples",
@@ -45,7 +45,7 @@ constexpr metric_definition definitions[] = {
     {metric::peers_left, "peers_left", "shoal_peers_left_total", "", "", counter, "peers",
      "Peers that were killed or left."},
     {metric::rounds_ok, "rounds_ok", "shoal_rounds_total", "outcome", "ok", counter, "rounds",
-     "Rounds that all survivors completed with everybody's weight in every part."},
+     "Rounds that all survivors completed, with the weight of every member in every part."},
     {metric::rounds_partial, "rounds_partial", "shoal_rounds_total", "outcome", "partial", counter,
      "rounds", "Rounds that all survivors completed with some weight missing from some parts."},
     {metric::rounds_split, "rounds_split", "shoal_rounds_total", "outcome", "split", counter,
@@ -66,7 +66,7 @@ constexpr metric_definition definitions[] = {
     {metric::misbehaved, "misbehaved", "shoal_misbehaved_total", "", "", counter, "messages",
      "Messages that no correct peer sends; they were dropped."},
     {metric::invariant_violations, "invariant_violations", "shoal_invariant_violations_total", "",
-     "", counter, "1", "Violations of what has to be true of every run."},
+     "", counter, "1", "Violations of the invariants, which are true of every correct run."},
     {metric::received_data, "", "shoal_received_bytes_total", "kind", "data", counter, "bytes",
      "Bytes received from other hosts to stream samples."},
     {metric::received_averaging, "", "shoal_received_bytes_total", "kind", "averaging", counter,
@@ -76,14 +76,14 @@ constexpr metric_definition definitions[] = {
     {metric::received_control, "", "shoal_received_bytes_total", "kind", "control", counter,
      "bytes", "Bytes received from other hosts for everything else."},
     {metric::links_open, "", "shoal_links_open", "", "", gauge, "links",
-     "Hosts that this one has a connection with."},
+     "Hosts to which this host has a connection."},
     {metric::links_lost, "", "shoal_links_lost_total", "", "", counter, "links",
-     "Links that broke, or that the other host left silent; most are made again."},
+     "Links that broke or on which the other host fell silent; most links are made again."},
     {metric::held_back, "", "shoal_links_held_back_total", "", "", counter, "1",
-     "How often the rest of a second passed before a link was read on, because too many frames had "
-     "come on it in that second."},
+     "How often reading from a link paused until the next second, because too many frames had "
+     "arrived."},
     {metric::bulk_window, "", "shoal_bulk_window_bytes", "", "", gauge, "bytes",
-     "Bytes of bulk that came and are not handled yet, over all links."},
+     "Bytes of bulk that arrived and are not handled yet, over all links."},
 };
 
 struct definition_by_label {
@@ -92,22 +92,23 @@ struct definition_by_label {
 };
 constexpr definition_by_label definitions_by_label[] = {
     {metric_by_label::rounds, "shoal_round_reasons_total", "reason", "rounds",
-     "How often a round, or an attempt at one, was not `ok` for this reason (docs/architecture.md "
-     "lists them)."},
+     "Rounds, and attempts at a round, that were not `ok` for this reason (docs/architecture.md "
+     "lists the reasons)."},
     {metric_by_label::handshakes_refused, "shoal_handshakes_refused_total", "reason", "connections",
      "Connections that were refused before they could carry a message."},
     {metric_by_label::frames_refused, "shoal_frames_refused_total", "reason", "frames",
-     "Frames of admitted hosts that were refused; their content was not looked at."},
+     "Frames of admitted hosts that were refused without reading their content."},
     {metric_by_label::points, "shoal_points_reached_total", "point", "1",
-     "How often a peer was at this point of its protocols, one of those at which `faults: on:` can "
-     "strike: where rounds fail, how far they came."},
+     "How often a peer reached this point of its protocols. `faults: on:` can strike at these "
+     "points."},
 };
 
 constexpr std::string_view round_seconds_name = "shoal_round_seconds",
-                           round_seconds_help = "Time from closing the group to the last member's "
-                                                "result, of rounds that somebody completed.";
-/// From a local network's rounds to those of large models on slow lines: each about twice the one
-/// before.
+                           round_seconds_help =
+                               "Time from closing the group to the last member's result, of rounds "
+                               "that at least one member completed.";
+/// The bounds reach from rounds in a local network to those of large models on slow lines. Each
+/// bound is about twice the one before.
 const std::vector<double> round_seconds_bounds{0.1, 0.25, 0.5, 1,   2.5, 5,   10,
                                                25,  50,   100, 250, 500, 1000};
 
@@ -139,13 +140,14 @@ std::string metrics_page() {
       "`metrics.csv`, sampled every `record.metrics_interval` of virtual time, and a "
       "Prometheus metric. An\n"
       "empty field means that the value is not known yet.\n\n"
-      "`shoal run --metrics 127.0.0.1:9464` serves them to Prometheus while it runs, and "
-      "`metrics.prom` holds the last\n"
-      "ones. The catalogue is the same in every world. In a cluster each process serves what "
-      "it sees of its own host:\n"
-      "sums over the processes are the swarm's, but for rounds, which each of their members "
-      "counts. No label names a\n"
-      "peer. [prometheus/](prometheus/) has an example configuration and alert rules.\n\n"
+      "`shoal run --metrics 127.0.0.1:9464` serves the metrics to Prometheus during the run, and "
+      "`metrics.prom` holds their\n"
+      "last values. The catalogue is the same in every world. In a cluster each process serves the "
+      "metrics of its own host.\n"
+      "The sums over the processes are the metrics of the swarm, except for rounds: each member of "
+      "a round counts it.\n"
+      "No label names a peer. [prometheus/](prometheus/) has an example configuration and alert "
+      "rules.\n\n"
       "| column | Prometheus | kind | unit | meaning |\n"
       "|---|---|---|---|---|\n";
   const auto kind = [](const metric_definition& d) {
@@ -155,12 +157,13 @@ std::string metrics_page() {
     if (!d.column.empty())
       out += fmt::format("| `{}` | `{}` | {} | {} | {} |\n", d.column, exposed_name(d), kind(d),
                          d.unit, d.help);
-  out += "\nThese are for Prometheus only. What a world does not have has no series there: that of "
-         "connections and frames\n"
-         "only the network between real hosts has. Every `reason` and `point` is from a closed "
-         "list.\n\n"
-         "| Prometheus | kind | unit | meaning |\n"
-         "|---|---|---|---|\n";
+  out +=
+      "\nThese metrics are for Prometheus only. A metric that a world does not have has no series "
+      "there: only the network\n"
+      "between real hosts has series of connections and frames. Every `reason` and `point` is from "
+      "a closed list.\n\n"
+      "| Prometheus | kind | unit | meaning |\n"
+      "|---|---|---|---|\n";
   out += fmt::format("| `{}` | histogram | s | {} |\n", round_seconds_name, round_seconds_help);
   for (const definition_by_label& d : definitions_by_label)
     out +=
@@ -172,19 +175,19 @@ std::string metrics_page() {
 }
 
 struct metrics::handles {
-  // One of the two for each metric.
+  // Each metric has a counter or a gauge.
   std::array<prometheus::Counter*, count> counters{};
   std::array<prometheus::Gauge*, count> gauges{};
   std::array<std::optional<double>, count> values{};
   prometheus::Histogram* round_seconds = nullptr;
 
-  /// Makes the series of a metric. Thread safety: scrapers may be under way.
+  /// Makes the series of a metric. Thread safety: scrapers may read the registry meanwhile.
   void add(prometheus::Registry& to, const metric_definition& d);
 };
 
 void metrics::handles::add(prometheus::Registry& to, const metric_definition& d) {
   const auto i = static_cast<std::size_t>(d.id);
-  // A family is described by its first metric; registering it again finds it.
+  // The first metric of a family describes it; registering the family again finds it.
   const auto first =
       std::find_if(std::begin(definitions), std::end(definitions),
                    [&](const metric_definition& other) { return other.name == d.name; });
@@ -208,7 +211,7 @@ metrics::metrics()
     else
       handles_->gauges[i]->Set(std::nan(""));
   }
-  // Every world has rounds: a series that is there from the beginning shows its first increase.
+  // Every world has rounds. A series that exists from the beginning shows its first increase.
   for (const std::string_view reason : actors::reason_names)
     if (reason != actors::to_string(actors::reason::none)) set(metric_by_label::rounds, reason, 0);
   for (const std::string_view point : actors::probes::all) set(metric_by_label::points, point, 0);
@@ -227,8 +230,8 @@ void metrics::set(metric which, std::optional<double> value) {
   if (value && handles_->counters[i] == nullptr && handles_->gauges[i] == nullptr)
     handles_->add(*registry_, definitions[i]);
   if (definitions[i].kind == counter) {
-    // A round that turns out otherwise is taken back from its outcome; Prometheus counters only
-    // rise.
+    // A late member may change a round's outcome, and the count of the old outcome then falls.
+    // Prometheus counters only rise.
     if (!value) return;
     const double before = handles_->counters[i]->Value();
     if (*value > before) handles_->counters[i]->Increment(*value - before);
@@ -244,7 +247,7 @@ std::optional<double> metrics::get(metric which) const {
 
 void metrics::set(metric_by_label which, std::string_view label, std::uint64_t count) {
   const definition_by_label& d = definitions_by_label[static_cast<std::size_t>(which)];
-  // Looked up by name each time: these are a few, once a sample.
+  // The lookup by name is cheap enough: a few series, once a sample.
   prometheus::Counter& series = prometheus::BuildCounter()
                                     .Name(std::string(d.name))
                                     .Help(std::string(d.help))

@@ -1,7 +1,7 @@
-// The metrics of a run, each declared once: its column in metrics.csv, its name in the Prometheus
-// exposition, its line in docs/metrics.md. Values are sampled at an interval of virtual time. The
-// catalogue is the same in every world; what a world does not have has no series there. No label
-// names a peer: there may be a million of them.
+// The metrics of a run. Each metric is declared once, with its column in metrics.csv, its name in
+// the Prometheus exposition and its line in docs/metrics.md. Values are sampled at an interval of
+// virtual time. The catalogue is the same in every world; a metric that a world does not have has
+// no series there. No label names a peer: a run may have a million peers.
 #pragma once
 
 #include "kernels/base/units.hpp"
@@ -23,7 +23,7 @@ class Registry;
 
 namespace shoal::scenarios {
 
-/// In the order of the columns.
+/// The order is that of the columns.
 enum class metric : std::uint8_t {
   virtual_time,
   epoch,
@@ -46,7 +46,7 @@ enum class metric : std::uint8_t {
   events,
   misbehaved,
   invariant_violations,
-  // From here on without a column.
+  // The metrics below have no column.
   received_data,
   received_averaging,
   received_state,
@@ -57,17 +57,17 @@ enum class metric : std::uint8_t {
   bulk_window,
 };
 
-/// Counters with a label whose values are from closed lists.
+/// Counters with a label. The label's values are from closed lists.
 enum class metric_by_label : std::uint8_t { rounds, handshakes_refused, frames_refused, points };
 
 enum class metric_kind : std::uint8_t { counter, gauge };
 
 struct metric_definition {
   metric id;
-  std::string_view column; ///< in metrics.csv; empty: only for Prometheus, and without a series
-                           ///< until there is a value
-  std::string_view name;   ///< Prometheus
-  std::string_view label, value; ///< its label, if it has one
+  /// Column in metrics.csv. Empty: only for Prometheus, and without a series until the first value.
+  std::string_view column;
+  std::string_view name;         ///< name in Prometheus
+  std::string_view label, value; ///< the metric's label, if it has one
   metric_kind kind;
   std::string_view unit;
   std::string_view help; ///< one sentence
@@ -75,23 +75,23 @@ struct metric_definition {
 
 std::span<const metric_definition> metric_definitions();
 
-/// What the network between real hosts counts about itself. By traffic class: data, averaging,
-/// state, control.
+/// The counters of the network between real hosts. By traffic class: data, averaging, state,
+/// control.
 struct wire_counts {
   std::array<std::uint64_t, 4> received_bytes{};
   std::uint64_t links_open = 0;
   std::uint64_t links_lost = 0;
   std::uint64_t held_back = 0;
-  std::uint64_t bulk_window_bytes = 0; ///< that came and are not handled yet
-  /// By reason, from closed lists.
+  std::uint64_t bulk_window_bytes = 0; ///< bytes that arrived and are not handled yet
+  /// Counts by reason, from closed lists.
   std::vector<std::pair<std::string_view, std::uint64_t>> handshakes_refused{}, frames_refused{};
 };
 
-/// docs/metrics.md: all of them as a page.
+/// The text of docs/metrics.md, which lists all metrics.
 std::string metrics_page();
 
-/// The current values. A gauge that is not known (no loss yet) is empty in metrics.csv.
-/// Thread safety: none, but for what prometheus-cpp gives scrapers of registry().
+/// The current values. A gauge without a value (no loss yet) is empty in metrics.csv.
+/// Thread safety: none, except that scrapers of registry() may read at any time.
 class metrics {
 public:
   metrics();
@@ -100,15 +100,15 @@ public:
 
   void set(metric which, std::optional<double> value);
   std::optional<double> get(metric which) const;
-  /// How often it happened so far. Requires: `value` of the label is from a closed list, never what
-  /// a peer said.
+  /// Sets a labelled counter. Requires: `value` of the label is from a closed list, never text from
+  /// a peer.
   void set(metric_by_label which, std::string_view value, std::uint64_t count);
   void set(const wire_counts& counts);
-  /// A round ended that somebody completed.
+  /// Counts a round that at least one member completed.
   void add_round(double seconds);
 
-  /// 'time,epoch,…' and one row of values, each with its newline. Times have nine decimals; numbers
-  /// are the shortest text that reads back as the same double.
+  /// The header 'time,epoch,…' with its newline; csv_row() is a row of values. Times have nine
+  /// decimals. A number is the shortest text that reads back as the same double.
   static std::string csv_header();
   std::string csv_row() const;
 

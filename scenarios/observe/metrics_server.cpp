@@ -11,9 +11,9 @@
 #include <algorithm>
 #include <exception>
 
-// Debian's civetweb, which prometheus-cpp serves with, gives its threads stacks of 100 KiB. glibc
-// puts the thread-local data of all libraries there, and where libtorch is among them they do not
-// fit: no thread begins. So nobody in this process asks for less than a mebibyte.
+// Debian's civetweb, which prometheus-cpp uses, gives its threads stacks of 100 KiB. glibc puts the
+// thread-local data of all libraries on the stack. With libtorch this data does not fit, and no
+// thread starts. This replacement raises every stack size in the process to at least one mebibyte.
 extern "C" int pthread_attr_setstacksize(pthread_attr_t* attributes, std::size_t size) noexcept {
   using function = int (*)(pthread_attr_t*, std::size_t);
   static const auto original =
@@ -38,12 +38,12 @@ result<std::unique_ptr<metrics_server>> metrics_server::listen(std::string_view 
       return failure{fmt::format("cannot serve metrics at {}: {}", at.text(), port.error())};
     at.port = *port;
     try {
-      // One thread answers, one more so that a scraper that hangs does not keep out the next.
+      // The second thread answers the next scraper while another one hangs.
       auto exposer = std::make_unique<prometheus::Exposer>(at.text(), 2);
       return std::unique_ptr<metrics_server>(
           new metrics_server(std::move(exposer), fmt::format("http://{}/metrics", at.text())));
     } catch (const std::exception& error) {
-      // Between the two somebody else may have taken a port that was free.
+      // Between try_to_listen() and here another process may have taken the free port.
       if (wanted->port != 0 || tries == 10)
         return failure{fmt::format("cannot serve metrics at {}: {}", at.text(), error.what())};
     }

@@ -17,17 +17,17 @@ namespace shoal::scenarios {
 
 class metrics_server {
 public:
-  /// Listens at `address`: '127.0.0.1:9464', '[::1]:9464', 'localhost:9464'; port 0 takes a free
-  /// one. Errors: it is no such address; the port is in use, or not ours to take; this machine does
-  /// not have the address.
+  /// Listens at `address`: '127.0.0.1:9464', '[::1]:9464', 'localhost:9464'. Port 0 takes a free
+  /// port. Errors: the text is no such address; the port is in use or needs other rights; this
+  /// machine does not have the address.
   static result<std::unique_ptr<metrics_server>> listen(std::string_view address);
   ~metrics_server();
 
-  /// From now on a scraper gets these, too, until the registry is gone.
+  /// Adds `values` to what scrapers get, until the registry is gone.
   /// Thread safety: the values may be changed while they are scraped.
   void serve(const std::shared_ptr<prometheus::Registry>& values);
 
-  /// 'http://127.0.0.1:9464/metrics'.
+  /// The address for scrapers: 'http://127.0.0.1:9464/metrics'.
   const std::string& url() const noexcept { return url_; }
 
 private:

@@ -1,4 +1,4 @@
-// Who stands behind an endpoint of the fabric: what the hash of history and the event log call it.
+// Names of the fabric's endpoints, for the history hash and the event log.
 #pragma once
 
 #include "netem/events.hpp"
@@ -12,12 +12,12 @@ namespace shoal::scenarios {
 
 /// One incarnation of one machine.
 struct host_identity {
-  std::string name; ///< the machine's, as the scenario has it: 'home-3'
+  std::string name; ///< the machine's name in the scenario, like 'home-3'
   std::uint32_t machine = 0;
   std::uint32_t incarnation = 0;
 };
 
-/// Asks once for each host and remembers. Thread safety: none.
+/// Asks for each host's identity once and remembers it. Thread safety: none.
 class host_names {
 public:
   using identify = std::function<host_identity(netem::host_index)>;
@@ -25,9 +25,9 @@ public:
 
   /// Requires: host != netem::no_host.
   const host_identity& of(netem::host_index host);
-  /// 'home-3#0'; '-' for no host.
+  /// The name of a host: 'home-3#0'; '-' for no host.
   std::string host(netem::host_index host);
-  /// 'home-3#0/2': machine, incarnation, ordinal; '-' for no host.
+  /// The name of an actor: 'home-3#0/2' (machine, incarnation, ordinal); '-' for no host.
   std::string actor(const netem::endpoint& where);
 
 private:
@@ -36,7 +36,7 @@ private:
     bool known = false;
   };
   identify ask_;
-  std::vector<entry> entries_; // by host index: incarnations are numbered from 0 on
+  std::vector<entry> entries_; // by host index; the fabric numbers incarnations from 0 on
 };
 
 } // namespace shoal::scenarios

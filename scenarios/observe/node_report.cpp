@@ -127,7 +127,7 @@ void node_diary::observe(duration now, const actors::observation& what) {
     epoch_ = std::max(epoch_, step->epoch);
   } else if (const auto* moved = actors::get_if<actors::samples_moved>(&what)) {
     if (moved->to == actors::sample_state::committed)
-      epoch_ = std::max(epoch_, moved->epoch + 1); // a shard sees no steps
+      epoch_ = std::max(epoch_, moved->epoch + 1); // a shard observes no steps
   } else if (const auto* trained = actors::get_if<actors::trained>(&what)) {
     std::uint64_t count = 0;
     for (const auto& range : trained->samples) count += range.count;

@@ -1,5 +1,5 @@
-// What a process of a cluster says of itself when it is asked (shoal status), and how it comes to
-// know: from its own actors' observations.
+// The report of one process of a cluster about itself, which `shoal status` asks for. The process
+// collects it from the observations of its own actors.
 #pragma once
 
 #include "actors/reasons.hpp"
@@ -23,46 +23,47 @@ struct node_report {
   struct round {
     std::uint64_t epoch = 0, members = 0;
     std::string outcome, reason; ///< names of actors/reasons.hpp
-    double seconds = 0;          ///< it lasted
-    double ago_seconds = 0;      ///< since it ended
+    double seconds = 0;          ///< duration of the round
+    double ago_seconds = 0;      ///< time since the round ended
     bool operator==(const round&) const = default;
   };
   struct neighbour {
-    std::string name, address; ///< address: empty if it cannot be dialled
-    std::string relay;         ///< the host that passes on between the two; empty: none
-    std::optional<double> round_trip_seconds;                       ///< of small frames, lately
+    std::string name, address; ///< the address is empty if the host cannot be dialled
+    std::string relay;         ///< the host that relays messages between the two; empty: none
+    std::optional<double> round_trip_seconds; ///< recent round-trip time of small frames
     double sends_bits_per_second = 0, receives_bits_per_second = 0; ///< over the last minute
     bool operator==(const neighbour&) const = default;
   };
 
   std::string name, scenario, version;
   std::string role; ///< trainer, auxiliary or shard
-  std::string
-      phase; ///< joining, computing, averaging, downloading, gone; of a shard: serving or following
+  /// joining, computing, averaging, downloading, gone; for a shard: serving or following
+  std::string phase;
   bool leaving = false;
   double up_seconds = 0;
-  std::uint64_t epoch = 0, epochs_planned = 0; ///< planned 0: only the scenario's stop_time ends it
-  std::uint64_t samples = 0;                   ///< computed since it started
-  double samples_per_second = 0;               ///< over the last minute
+  std::uint64_t epoch = 0, epochs_planned =
+                               0; ///< 0 planned epochs: only the scenario's stop_time ends the run
+  std::uint64_t samples = 0;      ///< samples computed since the process started
+  double samples_per_second = 0;  ///< over the last minute
   std::optional<double> train_loss, held_out_loss;
   std::uint64_t bytes_sent = 0, violations = 0;
   std::map<std::string, std::uint64_t> rounds_by_outcome, rounds_by_reason;
   std::vector<round> last_rounds; ///< the newest first
   std::vector<neighbour> neighbours;
-  std::string contribution; ///< its own signed word (contribution.txt); empty without keys, or
-                            ///< before the first
+  /// The process's own signed contribution.txt; empty without keys, or before the first one.
+  std::string contribution;
   bool operator==(const node_report&) const = default;
 };
 
 std::string to_json(const node_report& what);
-/// Errors: no JSON, a key missing or of another type.
+/// Errors: the text is no JSON; a key is missing or of another type.
 result<node_report> node_report_from_json(std::string_view text);
 
-/// Thread safety: none. Memory: bounded.
+/// Collects the facts of a node_report. Thread safety: none. Memory: bounded.
 class node_diary {
 public:
   void observe(duration now, const actors::observation& what);
-  /// What it knows of phase, epoch, samples and rounds.
+  /// Fills in phase, epoch, samples and rounds, as far as they are known.
   void fill(duration now, node_report& into) const;
 
 private:
@@ -77,7 +78,7 @@ private:
 
   actors::peer_phase phase_ = actors::peer_phase::joining;
   std::uint64_t epoch_ = 0, samples_ = 0;
-  std::deque<std::pair<duration, std::uint64_t>> computed_; // in the last minute
+  std::deque<std::pair<duration, std::uint64_t>> computed_; // samples computed in the last minute
   std::deque<ended_round> rounds_;                          // the newest last
 };
 

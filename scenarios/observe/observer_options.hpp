@@ -29,10 +29,10 @@ struct observer_options {
   record_options record;
   /// Machines that are peers; record.peers samples from these.
   std::vector<std::uint32_t> peer_machines;
-  /// The machine and the incarnation behind a host of the fabric. Asked once for each; may be asked
+  /// The machine and the incarnation of a host of the fabric. Called once for each host, possibly
   /// from on_event.
   host_names::identify identify;
-  /// The name of a link of the fabric, for transfers.jsonl.zst; empty: no such file.
+  /// The name of a link of the fabric. Empty: no transfers.jsonl.zst is written.
   transfer_log::link_names link_name;
   /// Bytes sent so far by traffic class (data, averaging, state, control); may be empty.
   std::function<std::array<std::uint64_t, 4>()> bytes_sent;
@@ -40,14 +40,15 @@ struct observer_options {
   std::function<wire_counts()> wire;
   /// The true reachability of a peer's machine; empty where all machines are open.
   std::function<actors::reach(std::uint32_t machine)> true_reach;
-  /// Which region a machine of this name is in, for traffic.csv; empty: no such file. Asked once
-  /// for each; may be asked from on_event.
+  /// The region of a machine, for traffic.csv. Empty: no traffic.csv is written. Called once for
+  /// each machine, possibly from on_event.
   std::function<std::string(std::uint32_t machine, const std::string& name)> region_of;
-  /// A round with so many samples of a host's peer has ended, for each of them; may be empty.
+  /// Called for each member whose data is in a final round's result, with the number of the
+  /// member's samples. May be empty.
   std::function<void(const swarm_round& round, std::uint64_t samples)> on_contribution;
-  run_listener* listener = nullptr; ///< hears what the run directory gets; may be null
+  run_listener* listener = nullptr; ///< hears the lines and facts of the run directory; may be null
   invariant_options invariants;
-  std::optional<std::uint64_t> epochs_planned;      ///< where training ends
+  std::optional<std::uint64_t> epochs_planned;      ///< the epoch at which training ends
   duration round_grace = std::chrono::seconds(120); ///< see round_book
   observed_view view = observed_view::whole;
 };

@@ -20,7 +20,7 @@ public:
     duration started{};
     bool alive = true;
     duration ended{};
-    std::string reason{}; ///< why it is not alive
+    std::string reason{}; ///< why the peer is not alive
   };
 
   void started(actors::peer_id peer, entry what);
@@ -28,18 +28,18 @@ public:
   bool ended(duration time, actors::peer_id peer, std::string_view reason);
 
   bool contains(actors::peer_id peer) const { return peers_.contains(peer); }
-  /// The name of its host; 'peer 3f' for a peer that never started.
+  /// The name of the peer's host; 'peer 3f' for a peer that never started.
   std::string name_of(actors::peer_id peer) const;
 
   std::uint64_t joined() const noexcept { return joined_; }
   std::uint64_t left() const noexcept { return left_; }
   std::uint64_t alive() const noexcept { return joined_ - left_; }
 
-  /// With its header; rows ascend by the peers' ids.
+  /// The text of peers.csv with its header; rows ascend by the peers' ids.
   std::string csv() const;
 
 private:
-  std::unordered_map<actors::peer_id, entry> peers_; // csv() sorts what it iterates
+  std::unordered_map<actors::peer_id, entry> peers_; // csv() sorts the entries
   std::uint64_t joined_ = 0, left_ = 0;
 };
 

@@ -57,7 +57,7 @@ void progress_checks::set_in_sync(duration time, peer_id peer, peer_state& of, b
 void progress_checks::place(duration time, peer_id peer, std::uint64_t epoch) {
   if (options_.view == observed_view::whole) staleness_.check();
   at_epoch_[epoch].emplace(peer, time);
-  // A new lead also reaches the epochs that nobody was seen at.
+  // A new leading epoch also counts for the epochs between, which no peer was seen at.
   for (std::uint64_t e = reached_.empty() ? epoch : reached_.rbegin()->first + 1; e <= epoch; ++e)
     reached_.emplace(e, time);
 }
@@ -69,7 +69,7 @@ void progress_checks::remove(peer_id peer, std::uint64_t epoch) {
   found->second.erase(peer);
   if (!found->second.empty()) return;
   at_epoch_.erase(found);
-  // Without its leader the swarm leads from where it is: being behind counts from a new start.
+  // Without the peer that led, the leading epoch falls. Being behind counts anew from there.
   if (at_epoch_.empty()) {
     reached_.clear();
   } else {
@@ -144,7 +144,8 @@ void progress_checks::phase_changed(duration time, peer_id peer,
   peer_state& of = peers_[peer];
   const bool in_sync = what.phase == peer_phase::computing || what.phase == peer_phase::averaging;
   if (!in_sync)
-    return set_in_sync(time, peer, of, false); // its epoch is that of a state it gives up
+    return set_in_sync(time, peer, of,
+                       false); // the epoch is that of a state which the peer gives up
   reach(time, peer, of, what.epoch, "computes");
   set_in_sync(time, peer, of, true);
   of.state = what.state;
@@ -172,7 +173,7 @@ void progress_checks::contributed(duration time, peer_id peer, const actors::con
 void progress_checks::stepped(duration time, peer_id peer, const actors::stepped& what) {
   advance(time);
   peer_state& of = peers_[peer];
-  // Its phase may already have told.
+  // The peer's phase may have told this state already.
   const bool told = what.epoch == of.epoch && of.state == what.after;
   if (what.epoch == of.epoch && !told && !of.state.is_zero()) {
     monotonic_.violate(

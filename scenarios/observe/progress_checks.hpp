@@ -1,4 +1,4 @@
-// Where peers are relative to each other: epochs only rise, nobody who believes to be in sync stays
+// Compares the progress of peers. Epochs only rise, no peer that believes to be in sync stays
 // behind, and a state id has one origin (docs/design.md, sections 4 and 5).
 #pragma once
 
@@ -25,29 +25,36 @@ namespace shoal::scenarios {
 
 struct progress_options {
   std::uint64_t max_epoch_difference = 1;
-  /// How long a peer may be further behind before it has to know. It learns of the others from
-  /// their records and from a round that it cannot join, so a round's time-out is part of it.
+  /// How long a peer may be too far behind before it has to notice. A peer learns of the others'
+  /// progress from their records and from a round that it cannot join. So this time includes a
+  /// round's time-out.
   duration staleness_allowed = std::chrono::seconds(150);
-  /// The longest time for which a fault keeps hosts from hearing of others. If it is no small part
-  /// of what is allowed, that counts only from when the last such fault is over.
+  /// The longest time for which a fault keeps hosts from hearing of others. If this is a large part
+  /// of staleness_allowed, staleness_allowed counts from the end of the last such fault.
   duration longest_cut{};
-  bool one_branch = false; ///< who is in sync at an epoch has the state that all others there have
+  bool one_branch = false; ///< all peers in sync at an epoch have the same state
   std::function<std::string(actors::peer_id)> name_of;
   observed_view view = observed_view::whole;
 };
 
-/// `epoch_monotonic`: no peer's epoch goes down; a step makes it rise.
-/// `staleness`: a peer is in sync while its last phase is computing or averaging and it is alive.
-/// The leading epoch is the highest of the peers in sync. A peer in sync whose epoch has been more
-/// than max_epoch_difference below it, and who has been there itself, for more than
-/// staleness_allowed violates, once for each epoch. With one_branch so do two peers in sync that
-/// have been at one epoch with different states for that long: one of them should have gone over to
-/// the other one's branch. Looked at every eighth of staleness_allowed. `state_lineage`: a state
-/// that a step made has one (before, group), and one (before, group) makes one state; with
-/// one_branch who contributes to a group does so from one state; a step starts from the state that
-/// the peer is known to have; an adopted state is one that somebody had. In local view nobody is
-/// compared with others: `staleness` is not judged, nor who had an adopted state. States of the
-/// last 64 epochs are remembered.
+/// `epoch_monotonic`: no peer's epoch goes down, and a step makes it rise.
+///
+/// `staleness`: a peer is in sync while it is alive and its last phase is computing or averaging.
+/// The leading epoch is the highest one of the peers in sync. A peer violates the rule if it is in
+/// sync and more than max_epoch_difference behind for longer than staleness_allowed. The time
+/// counts from when the peer came to its epoch, if that is later. Each peer violates the rule at
+/// most once for each epoch. With one_branch, the same limit
+/// holds for two peers in sync with different states at one epoch. One of the peers has to go over
+/// to the branch of the other peer. The check
+/// runs every eighth of staleness_allowed.
+///
+/// `state_lineage`: a state that a step made has one (before, group), and one (before, group) makes
+/// one state. With one_branch, all contributors to a group start from one state. A step starts from
+/// the state that the peer is known to have. An adopted state is one that some peer had. The states
+/// of the last 64 epochs are remembered.
+///
+/// In local view no peer is compared with others: neither `staleness` nor the origin of an adopted
+/// state is judged.
 class progress_checks {
 public:
   progress_checks(progress_options options, invariant& monotonic, invariant& staleness,
@@ -60,7 +67,7 @@ public:
   void left(duration time, actors::peer_id peer);
   /// A fault begins that keeps hosts from hearing of others.
   void cut(duration time);
-  /// Time has come to `time`.
+  /// The time is now `time`.
   void advance(duration time) {
     if (time >= next_look_) look_for_stragglers(time);
   }
@@ -91,7 +98,7 @@ private:
   void set_in_sync(duration time, actors::peer_id peer, peer_state& of, bool in_sync);
   void look_for_stragglers(duration time);
   void look_for_branches(duration time);
-  /// Something that should have ended has been so since then.
+  /// Whether a condition that should have ended has lasted too long since `since`.
   bool too_long(duration time, duration since) const {
     return time - std::max(since, all_hear_since_) > options_.staleness_allowed;
   }
@@ -105,16 +112,16 @@ private:
   invariant& staleness_;
   invariant& lineage_;
   std::unordered_map<actors::peer_id, peer_state> peers_; // never iterated
-  std::map<std::uint64_t, std::map<actors::peer_id, duration>>
-      at_epoch_;                              // peers in sync, since when
-  std::map<std::uint64_t, duration> reached_; // since when somebody in sync is there
+  // peers in sync, and since when each is at the epoch
+  std::map<std::uint64_t, std::map<actors::peer_id, duration>> at_epoch_;
+  std::map<std::uint64_t, duration> reached_; // since when a peer in sync is at the epoch
   std::set<actors::peer_id> complained_;
   duration next_look_{}, all_hear_since_{};
   std::size_t in_sync_ = 0;
   std::uint64_t highest_ = 0;
   std::map<std::uint64_t, std::set<actors::state_id>> states_; // by epoch
-  std::map<std::uint64_t, std::map<actors::group_id, meeting>>
-      meetings_; // where the first contributor was
+  // the state of the group's first contributor
+  std::map<std::uint64_t, std::map<actors::group_id, meeting>> meetings_;
   std::map<std::uint64_t, std::map<actors::state_id, origin>> origins_;
   std::map<std::uint64_t, std::map<std::pair<actors::state_id, actors::group_id>, actors::state_id>>
       results_;

@@ -38,8 +38,8 @@ void check_same_bits(const swarm_round& what, invariant& into) {
 void check_denominator(const swarm_round& what, invariant& into) {
   if (!what.completed) return;
   const auto members = static_cast<std::uint32_t>(what.members.size());
-  bool complete = true; // no part lacks anybody who has weight
-  bool certain = true;  // and nobody is missing whose weight is not known
+  bool complete = true; // each part contains every member that has weight
+  bool certain = true;  // no member is missing whose weight is unknown
   for (std::size_t p = 0; p < what.parts.size(); ++p) {
     const actors::part_outcome& part = what.parts[p];
     into.check();
@@ -89,7 +89,7 @@ void check_denominator(const swarm_round& what, invariant& into) {
 
 namespace {
 
-/// The part that a stretch of the result belongs to.
+/// The part that an interval of the result belongs to.
 struct part_extent {
   std::uint64_t begin = 0, end = 0;
 };
@@ -140,7 +140,7 @@ void check_mass_conserved(const swarm_round& what, const mass_options& options, 
     actors::aggregate_claim claim;
     for (const std::uint32_t sender : part.senders) {
       if (sender >= what.members.size() || !what.members[sender].contributed)
-        continue; // see denominator
+        continue; // check_denominator() reports this
       const round_member& who = what.members[sender];
       if (who.values.is_size_only()) return;
       claim.inputs.push_back(

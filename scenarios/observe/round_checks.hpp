@@ -1,6 +1,6 @@
-// Checks one finished round (docs/design.md, section 5): all members hold the same bits, the
-// denominator of each part is the weight of exactly those senders whose data is in it, and mass is
-// conserved.
+// Checks one finished round (docs/design.md, section 5). All members hold the same bits. The
+// denominator of each part is the weight of exactly those senders whose data is in the part. Mass
+// is conserved.
 #pragma once
 
 #include "actors/averaging/aggregator.hpp"
@@ -9,29 +9,31 @@
 
 namespace shoal::scenarios {
 
-/// `same_bits`: every member that completed the round has the same values. Checked once a member.
+/// `same_bits`: every member that completed the round has the same values. One check a member.
 void check_same_bits(const swarm_round& what, invariant& into);
 
 /// `denominator`, for each part and member that completed the round:
-///  - its parts are the same as everybody's: borders, senders, weight;
-///  - senders are ascending members that contributed;
-///  - the weight is the sum of their contributed weights;
-/// and the outcome is `ok` exactly if no part lacks a member of weight above 0. (Of a member that
-/// died before it contributed nobody knows here whether it had any: then both are right.)
+///  - the member's parts equal the parts of the other members: borders, senders, weight;
+///  - the senders are ascending members that contributed;
+///  - the weight is the sum of the senders' contributed weights.
+/// The outcome is `ok` exactly if no part lacks a member of weight above 0. A member that died
+/// before it contributed may have had weight or not: `ok` and `partial` are then both right.
 void check_denominator(const swarm_round& what, invariant& into);
 
 struct mass_options {
   actors::aggregate_tolerance allowed;
-  /// Contributed values looked at in a round; above, only every k-th coordinate of a part, from a
-  /// start that moves with the epoch, and each part's last one.
+  /// The number of contributed values that are checked in a round. Above this number the check
+  /// takes every k-th coordinate of a part and the part's last one. The first coordinate moves with
+  /// the epoch.
   std::uint64_t budget = 4'000'000;
-  const actors::aggregator_definition* aggregator = &actors::mean_aggregator(); ///< of the run
+  const actors::aggregator_definition* aggregator =
+      &actors::mean_aggregator(); ///< the run's aggregator
 };
 
-/// `mass_conserved`: the parts tile the vector, every contribution is as long as the result, and
-/// each stretch of the result is what the run's aggregator makes of its senders' contributions, as
-/// its definition verifies it. For the mean see actors/averaging/aggregator_mean.hpp. Of size-only
-/// payloads only sizes are checked. Checked once a part.
+/// `mass_conserved`: the parts tile the vector, and every contribution is as long as the result.
+/// Each interval of the result is what the run's aggregator makes of the senders' contributions,
+/// as the aggregator's definition verifies it (for the mean: actors/averaging/aggregator_mean.hpp).
+/// For payloads of a size only, the check compares sizes. One check a part.
 void check_mass_conserved(const swarm_round& what, const mass_options& options, invariant& into);
 
 } // namespace shoal::scenarios

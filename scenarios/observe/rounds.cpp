@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t kept_rounds = 64;           // final rounds that a late member still finds
 constexpr std::uint64_t epochs_with_retries = 16; // epochs for which retries are recognized
 
-/// Payloads of the same bits; size-only ones are as good as their sizes.
+/// Whether two payloads hold the same bits. Payloads of a size only are equal if their sizes are.
 bool same_bits(const payload& a, const payload& b) {
   if (a.same_memory(b)) return true;
   if (a.size() != b.size() || a.is_size_only() != b.is_size_only()) return false;
@@ -34,7 +34,8 @@ outcome judge(std::uint64_t completed, std::uint64_t partial, std::uint64_t fail
   return partial != 0 ? outcome::partial : outcome::ok;
 }
 
-/// Reasons of more weight explain those of less: whoever gave up did so because of something else.
+/// A reason of more weight explains one of less: a member that cancelled did so because of a
+/// failure elsewhere.
 int weight_of(reason why) {
   if (why == reason::none) return 0;
   return why == reason::cancelled ? 1 : 2;
@@ -123,7 +124,7 @@ void round_book::ended(duration time, actors::peer_id peer, const actors::round_
       in.what.parts = what.parts;
       in.what.mean = what.values;
     } else {
-      // Compared now, so that only one member's copy has to be kept.
+      // The comparison happens now, so that only one member's copy has to be kept.
       who.same_values = same_bits(in.what.mean, what.values);
       who.same_parts = std::equal(what.parts.begin(), what.parts.end(), in.what.parts.begin(),
                                   in.what.parts.end(), same_part);
@@ -181,7 +182,8 @@ bool round_book::is_final(const open_round& what, duration time) const {
   bool all_known = true;
   for (const round_member& who : what.what.members) {
     if (!who.known)
-      all_known = all_known && view_ == observed_view::local; // a stranger
+      all_known =
+          all_known && view_ == observed_view::local; // a member on another host stays unknown
     else if (!who.ended && !who.dead)
       return false;
   }
@@ -225,7 +227,7 @@ void round_book::close(iterator at, bool unfinished) {
     if (!who.known) continue;
     std::erase(rounds_of_[who.peer], what.group);
     if (rounds_of_[who.peer].empty()) rounds_of_.erase(who.peer);
-    // Of a host that only reduces there is nobody else to say how it ended.
+    // How a host that only reduces ended is not known to the other members.
     if (!who.ended || (!who.takes && view_ == observed_view::whole)) continue;
     final_round& to = who.dead ? of_dead : last;
     if (who.outcome != outcome::failed) {
@@ -241,7 +243,7 @@ void round_book::close(iterator at, bool unfinished) {
     of_dead.first_of_two = what.first_of_two;
     last = of_dead;
     if (last.completed + last.failed == 0)
-      last.reason = reason::sender_lost; // all were killed in it
+      last.reason = reason::sender_lost; // every member was killed in the round
   }
   last.outcome = judge(last.completed, last.partial, last.failed);
   what.outcome = last.outcome;
@@ -264,7 +266,7 @@ void round_book::close(iterator at, bool unfinished) {
 }
 
 void round_book::count(const final_round& what, int by) {
-  // Adds or takes back one; counters never go below zero because each -1 follows its +1.
+  // Adds or subtracts one. A counter never goes below zero: each -1 follows its +1.
   if (what.first_of_two && (what.outcome == outcome::ok || what.outcome == outcome::partial))
     return;
   counts_.by_outcome[static_cast<std::size_t>(what.outcome)] += static_cast<std::uint64_t>(by);

@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// epoch-N.ckpt
+/// Whether the name is that of a checkpoint: epoch-N.ckpt.
 bool is_checkpoint(std::string_view name) {
   constexpr std::string_view before = "epoch-", after = ".ckpt";
   if (!name.starts_with(before) || !name.ends_with(after) ||
@@ -95,7 +95,7 @@ result<run_directory> run_directory::create(fs::path path, bool force) {
   fs::create_directories(path, error);
   if (error) return failure{fmt::format("cannot create '{}': {}", path.string(), error.message())};
   run_directory out(std::move(path));
-  // Before anything is removed: can we write here at all?
+  // Checks that the directory is writable before it removes any file.
   constexpr std::string_view probe = ".writable";
   if (auto written = out.write(probe, "?"); !written) return failure{written.error()};
   fs::remove(out.file(probe), error);
@@ -105,7 +105,7 @@ result<run_directory> run_directory::create(fs::path path, bool force) {
       return failure{
           fmt::format("cannot remove '{}': {}", out.file(name).string(), error.message())};
   }
-  // A folder that somebody keeps other things in stays.
+  // A checkpoints folder with other files in it stays.
   const fs::path checkpoints = out.file("checkpoints");
   std::vector<fs::path> old;
   for (fs::directory_iterator entry(checkpoints, error), end; !error && entry != end;

@@ -1,5 +1,5 @@
-// The directory that a run writes: created once, files appear whole or not at all (they are written
-// beside their name, with '.partial' behind it, and renamed). Errors name the path.
+// The directory that a run writes. Each file appears whole or not at all: it is written under its
+// name with '.partial' appended, and renamed at the end. Error messages name the path.
 #pragma once
 
 #include "kernels/base/result.hpp"
@@ -14,8 +14,8 @@
 
 namespace shoal::scenarios {
 
-/// A file that grows until commit(); without it, nothing stays. The first error is kept, and later
-/// writes do nothing.
+/// A file that grows until commit(); without commit() no file remains. The first error is kept, and
+/// later writes do nothing.
 class output_file {
 public:
   /// Errors: the file cannot be created.
@@ -25,12 +25,12 @@ public:
   output_file& operator=(const output_file&) = delete;
 
   void write(std::string_view bytes);
-  /// What was written is the operating system's from here on, and stays (under the name
-  /// '….partial') if the process is killed.
+  /// Hands the bytes written so far to the operating system. They survive if the process is killed,
+  /// in the file '….partial'.
   void flush();
-  /// The error so far, if any: disk full, for instance.
+  /// The first error so far, if any: disk full, for instance.
   const std::optional<failure>& error() const noexcept { return error_; }
-  /// Gives the file its name. Errors: what write() met, or that closing or renaming fails.
+  /// Gives the file its name. Errors: a write failed; the file cannot be closed or renamed.
   result<void> commit();
   const std::filesystem::path& path() const noexcept { return path_; }
 
@@ -46,19 +46,19 @@ private:
 
 class run_directory {
 public:
-  /// What a run may write; `force` removes these and checkpoints/epoch-N.ckpt, and nothing else,
-  /// from a directory that exists.
+  /// The files that a run may write. With `force`, create() removes these and
+  /// checkpoints/epoch-N.ckpt from an existing directory, and no other file.
   static constexpr std::array<std::string_view, 16> known_files{
       "run.yaml",         "summary.json",        "metrics.csv",      "metrics.prom",
       "events.jsonl.zst", "transfers.jsonl.zst", "epochs.csv",       "ledger.csv",
       "rounds.csv",       "peers.csv",           "final.ckpt",       "report.html",
       "curves.svg",       "contributions.csv",   "contribution.txt", "traffic.csv"};
 
-  /// Whether a run may go to `path`: bad input if not.
-  /// Errors: it exists and `force` is not set; it is no directory.
+  /// Checks that a run may write to `path`; a failure is a user's error.
+  /// Errors: the path exists and `force` is not set; the path is no directory.
   static result<void> check_free(const std::filesystem::path& path, bool force);
 
-  /// Creates it, parents included, and tries to write a file there.
+  /// Creates the directory, parents included, and checks that a file can be written there.
   /// Errors: those of check_free, no permission, disk full.
   static result<run_directory> create(std::filesystem::path path, bool force);
 
@@ -66,9 +66,9 @@ public:
   std::filesystem::path file(std::string_view name) const { return path_ / name; }
   /// Writes a whole file.
   result<void> write(std::string_view name, std::string_view content) const;
-  /// A folder in it, made if there is none. Errors: it cannot be made.
+  /// A folder in the directory, made if there is none. Errors: the folder cannot be made.
   result<std::filesystem::path> folder(std::string_view name) const;
-  /// Begins a file.
+  /// Creates a file that the caller writes and commits.
   result<std::unique_ptr<output_file>> open(std::string_view name) const;
 
 private:
@@ -76,7 +76,7 @@ private:
   std::filesystem::path path_;
 };
 
-/// A file's whole content. Errors: it cannot be read.
+/// A file's whole content. Errors: the file cannot be read.
 result<std::string> read_file(const std::filesystem::path& path);
 
 } // namespace shoal::scenarios

@@ -1,7 +1,8 @@
-// What a run tells whoever shows it: the lines and facts that the run directory gets, as they
-// arise. The directory's files say the same afterwards (scenarios/page/run_reader.hpp), so that a
-// page shows the same numbers live and later. Thread safety: as run_observers; calls come one at a
-// time, in the order of time but for the ends of transfers and rounds.
+// The interface through which a run reports its progress to a display. A listener hears the lines
+// and facts of the run directory as they arise. The directory's files hold the same facts
+// afterwards (scenarios/page/run_reader.hpp), so that a page shows the same numbers live and later.
+// Thread safety: as run_observers. Calls come one at a time, in the order of time, except for the
+// ends of transfers and rounds.
 #pragma once
 
 #include "kernels/base/units.hpp"
@@ -14,23 +15,22 @@
 
 namespace shoal::scenarios {
 
-/// A transfer of bulk that ended.
+/// A bulk transfer that ended.
 struct heard_transfer {
   std::uint64_t number = 0;
-  std::string_view from, to; ///< hosts: 'home-3'
+  std::string_view from, to; ///< host names like 'home-3'
   std::string_view type;
   std::uint64_t bytes = 0;
   duration sent{}, begun{}, left{}, arrives{};
   bool cut = false;
-  std::string_view
-      held_back_by;     ///< what limited it for longest, in words: 'uplink of home-3', 'slow start'
-  duration held_back{}; ///< for how long
+  std::string_view held_back_by; ///< the longest limit, like 'uplink of home-3', 'slow start'
+  duration held_back{};          ///< for how long this limit held
 };
 
 /// How one member's round ended, as that member sees it.
 struct heard_end {
   std::string_view host;
-  std::string_view group; ///< 32 hexadecimal digits; only zeros if none formed
+  std::string_view group; ///< 32 hexadecimal digits; only zeros if no group formed
   std::uint64_t epoch = 0;
   std::string_view outcome, reason;
 };
@@ -46,8 +46,8 @@ struct heard_round {
   std::uint64_t samples = 0;
 };
 
-/// What one host sent to the hosts of one region, by class: data, averaging, state, control.
-/// Without regions: to all of them.
+/// The bytes that one host sent to the hosts of one region, by class: data, averaging, state,
+/// control. In a run without regions: the bytes to all hosts.
 struct sent_bytes {
   std::string_view host, region, to_region;
   std::array<std::uint64_t, 4> bytes{};
@@ -57,8 +57,8 @@ class run_listener {
 public:
   virtual ~run_listener() = default;
 
-  /// The text of run.yaml. Once before everything else, and again at the end with what is known
-  /// only then.
+  /// The text of run.yaml. Called once before all other calls, and again at the end with facts
+  /// that are known only then.
   virtual void begun(std::string_view run_yaml) = 0;
   /// A row of metrics.csv, in the order of metric_definitions(), with its newline.
   virtual void metrics_row(std::string_view row) = 0;
@@ -69,17 +69,17 @@ public:
   virtual void phase(duration time, std::string_view host, std::string_view phase) = 0;
   virtual void round_ended(duration time, const heard_end& what) = 0;
   virtual void round(const heard_round& what) = 0;
-  /// What a host brought to a round that somebody completed; `loss` of what it computed for it, not
-  /// finite if that is not known.
+  /// A host's contribution to a completed round. `loss`: mean loss of the samples that the host
+  /// computed for this round; not finite if unknown.
   virtual void contribution(duration time, std::string_view host, std::uint64_t samples,
                             double loss) = 0;
   virtual void fault(duration time, std::uint64_t number, std::string_view action, bool begins,
                      std::span<const std::string> hosts) = 0;
   virtual void transfer(const heard_transfer& what) = 0;
-  /// Whether it wants the bytes that hosts sent so far, which takes time to tell. Asked at each row
-  /// of metrics; at the end they are told anyway.
+  /// Whether the listener wants the bytes that hosts sent so far, which take time to collect.
+  /// Called at each row of metrics. At the end traffic() is called in any case.
   virtual bool wants_traffic() = 0;
-  /// All of them, after which what was told before is void.
+  /// All traffic so far. It replaces what an earlier call told.
   virtual void traffic(std::span<const sent_bytes> all) = 0;
   /// The run is over: the text of summary.json.
   virtual void ended(std::string_view summary) = 0;

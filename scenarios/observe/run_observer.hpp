@@ -36,7 +36,7 @@ struct run_books {
   duration now{};
   std::uint64_t samples = 0; ///< in completed rounds
   std::optional<double> train_loss, held_out_loss;
-  /// Tells all observers that a peer left, unless they know.
+  /// Tells all observers that a peer left, unless they know it already.
   std::function<void(duration time, actors::peer_id peer, std::string_view reason)> left;
 };
 
@@ -62,14 +62,14 @@ struct seen_fault {
   const char* action;
   bool begins;
   bool cuts_off;                         ///< the fault keeps hosts from hearing of others
-  const std::vector<std::string>& hosts; ///< empty: the fault is about all of them
+  const std::vector<std::string>& hosts; ///< empty: the fault affects all hosts
 };
 
 class run_observer {
 public:
   virtual ~run_observer() = default;
 
-  /// Whether on_event() is to be called: most observers do without, and events are many.
+  /// Whether on_event() is to be called. Most observers need no events, and events are frequent.
   virtual bool sees_events() const { return false; }
   virtual void on_event(const netem::delivered_event&) {}
   virtual void on_transfer(const netem::transfer_record&) {}
@@ -87,14 +87,14 @@ public:
 
   /// Sets the observer's values in the books' metrics: a row of metrics.csv is due.
   virtual void set_metrics(duration) {}
-  /// The row, with its newline.
+  /// A row of metrics.csv, with its newline.
   virtual void on_row(const std::string&) {}
 
   /// Makes the content of its files readable now, in case the process is killed.
   virtual void flush() {}
   /// Set when a file cannot be written (disk full).
   virtual const std::optional<failure>* error() const { return nullptr; }
-  /// The run is over: the observer adds its section of the summary, and tells what is still untold.
+  /// The run is over. The observer adds its section of the summary and writes its last rows.
   virtual void finish(const end_facts&, summary&) {}
   /// Ends the files of the observer, after finish(). Only with a directory. Errors: a file cannot
   /// be written.

@@ -10,7 +10,7 @@ namespace shoal::scenarios {
 
 namespace {
 
-/// Rows between two events that are far apart: more than these would say nothing new.
+/// The most rows between two events that are far apart. Further rows would repeat the same values.
 constexpr std::int64_t most_idle_rows = 1000;
 
 } // namespace
@@ -20,7 +20,7 @@ observer_options local_view_of(observer_options whole, std::optional<std::uint32
   whole.peer_machines.clear();
   if (peer_machine) whole.peer_machines.push_back(*peer_machine);
   whole.record.peers = 0;
-  // Without its rounds a host's directory could not be put together with the others'.
+  // Without its rounds a host's directory cannot be combined with those of the other hosts.
   if (whole.record.events == event_detail::none) whole.record.events = event_detail::rounds;
   return whole;
 }
@@ -97,7 +97,7 @@ void run_observers::on_observation(duration time, actors::peer_id peer, std::uin
   advance(time);
   const seen_observation seen{time, peer, machine, host_name, what};
   for (const auto& each : all_) each->on_observation(seen);
-  // A process that is killed leaves its observations of rounds behind.
+  // The observations of rounds have to survive if the process is killed.
   if (books_->options.view == observed_view::local &&
       (actors::holds_alternative<actors::contributed>(what) ||
        actors::holds_alternative<actors::round_ended>(what)))
@@ -136,7 +136,7 @@ void run_observers::on_fault(duration time, std::size_t number, const char* acti
 }
 
 void run_observers::on_held_out_loss(duration time, double loss) {
-  // The row of this very moment has the loss already.
+  // The row of this moment must already contain the loss.
   if (time > next_row_) advance(time);
   for (const auto& each : all_) each->on_held_out_loss(loss);
   advance(time);
@@ -199,7 +199,7 @@ result<void> run_observers::finish(const end_facts& facts, summary& into) {
   if (books.directory != nullptr)
     for (const auto& each : all_)
       if (auto closed = each->close(); !closed && out) out = failure{closed.error()};
-  // The files are closed: an event of the world's own end would come too late.
+  // The files are closed, so events from the end of the world can no longer be written.
   watching_events_.clear();
   all_.clear();
   return out;

@@ -27,7 +27,7 @@ namespace shoal::scenarios {
 class run_observer;
 struct run_books;
 
-/// For the live line.
+/// The figures of the live progress line.
 struct run_progress {
   duration time{};
   std::uint64_t epoch = 0;
@@ -55,8 +55,8 @@ public:
   /// observe too, under an id that never started; the log's sample does not leave them out.
   void on_observation(duration time, actors::peer_id peer, std::uint32_t machine,
                       std::string_view host_name, const actors::observation& what);
-  /// An incarnation of a peer's host starts or is killed. Not for hosts without a peer. `reason` is
-  /// a word for peers.csv. `machine` and `incarnation`: as identify() has them.
+  /// An incarnation of a peer's host starts or is killed. Not called for hosts without a peer.
+  /// `reason` is a word for peers.csv. `machine` and `incarnation` are those of identify().
   void on_host_started(duration time, actors::peer_id peer, std::string_view host_name,
                        std::uint32_t machine, std::uint32_t incarnation);
   void on_host_killed(duration time, actors::peer_id peer, std::string_view reason = "killed");
@@ -68,20 +68,20 @@ public:
   void on_fault(duration time, std::size_t number, const char* action, bool begins, bool cuts_off,
                 const std::vector<std::string>& hosts);
   void on_held_out_loss(duration time, double loss);
-  /// Time has come to `time`. On the wall clock nothing may happen for long. A caller that calls
-  /// this now and then has rows and metrics all the same.
+  /// The time is now `time`. On the wall clock a run may have no events for long. A caller that
+  /// calls this now and then still gets rows and metrics.
   void on_time(duration time);
 
   run_progress progress() const;
   const round_counts& rounds() const noexcept;
   const invariants& checks() const noexcept;
   const metrics& values() const noexcept;
-  /// Set when a log cannot be written (disk full): the run should end, finish() returns it too.
+  /// The first error of a log (disk full), if any. The run should end; finish() returns it too.
   const std::optional<failure>& write_error() const noexcept;
 
   /// Ends all books and the files of all observers. The caller writes summary.json, and may add a
-  /// baseline before. Call once. Errors: a file cannot be written; `into` has the summary all the
-  /// same.
+  /// baseline before. Call it once. Errors: a file cannot be written; `into` has the summary all
+  /// the same.
   result<void> finish(const end_facts& facts, summary& into);
 
 private:

@@ -169,7 +169,7 @@ result<summary> summary_from_json(std::string_view from) {
     const json& peers = in.at("peers");
     out.peers = {peers.at("joined").get<std::uint64_t>(), peers.at("left").get<std::uint64_t>(),
                  peers.at("alive").get<std::uint64_t>()};
-    if (in.contains("faults")) // older versions did not count them
+    if (in.contains("faults")) // older versions did not count faults
       out.faults_struck = in.at("faults").at("struck").get<std::uint64_t>();
     if (in.contains("reachability") && !in.at("reachability").is_null()) {
       const json& reach = in.at("reachability");
@@ -235,7 +235,8 @@ std::string grouped(std::uint64_t value) {
 
 constexpr std::size_t most_day_rows = 20;
 
-/// A row for each day, or for as many days together as make at most `most_day_rows` rows of them.
+/// A row for each day. A long run has several days in a row, so that there are at most
+/// `most_day_rows` rows.
 std::string days_table(const summary& what) {
   const std::size_t count = what.days.size();
   const std::size_t together = (count + most_day_rows - 1) / most_day_rows;
@@ -331,7 +332,8 @@ std::string table(const summary& what) {
 }
 
 std::uint64_t peak_rss_bytes() {
-  // Not getrusage(): its figure begins with what the process that started this one had used.
+  // getrusage() does not do here: its peak includes the memory of the process that started this
+  // one.
   std::ifstream status("/proc/self/status");
   for (std::string key; status >> key;
        status.ignore(std::numeric_limits<std::streamsize>::max(), '\n'))

@@ -23,7 +23,7 @@ void traffic_table::add(std::uint32_t from, std::uint32_t to, const char* type,
   if (kind == types_.end()) kind = types_.insert(types_.end(), {type, class_of_(type)});
   const std::uint8_t column = kind->second;
   if (kind != types_.begin())
-    std::iter_swap(kind, std::prev(kind)); // frequent ones move to the front
+    std::iter_swap(kind, std::prev(kind)); // frequent types move to the front
   const std::uint32_t region = machines_[to].region;
   machine& sender = machines_[from];
   if (region >= sender.to.size()) sender.to.resize(region + 1);

@@ -1,5 +1,6 @@
-// traffic.csv: who sent how much to which region, by traffic class, over all lives of a machine.
-// Counted where messages are delivered: a process of a cluster has what came to its own host.
+// traffic.csv: the bytes that each machine sent to each region, by traffic class, over all
+// incarnations of the machine. A message counts where it is delivered: a process of a cluster
+// counts the messages to its own host.
 //   host,region,to_region,data,averaging,state,control
 #pragma once
 
@@ -15,7 +16,7 @@ namespace shoal::scenarios {
 
 class traffic_table {
 public:
-  /// Traffic class of a message by its type's name.
+  /// The traffic class of a message type, by the type's name.
   using classes = std::function<std::uint8_t(const char* type)>;
   explicit traffic_table(classes class_of) : class_of_(std::move(class_of)) {}
 
@@ -23,11 +24,11 @@ public:
     return machine < machines_.size() && machines_[machine].known;
   }
   void place(std::uint32_t machine, std::string host, const std::string& region);
-  /// Complexity: O(1), some nanoseconds. Requires: both machines are known; `type` is one of a
-  /// closed set of strings that stay where they are.
+  /// Counts a message. Complexity: O(1), some nanoseconds. Requires: both machines are known;
+  /// `type` is one of a closed set of strings with stable addresses.
   void add(std::uint32_t from, std::uint32_t to, const char* type, std::uint64_t bytes);
 
-  /// Calls `each` with all that sent anything, by machine, then by region.
+  /// Calls `each` for every machine and region with traffic between them, by machine, then region.
   void tell(const std::function<void(const sent_bytes&)>& each) const;
   std::string csv() const;
 
@@ -36,13 +37,14 @@ private:
     bool known = false;
     std::string name;
     std::uint32_t region = 0;
-    std::vector<std::array<std::uint64_t, 4>> to; // by region
+    std::vector<std::array<std::uint64_t, 4>> to; // bytes by region
   };
 
   classes class_of_;
   std::vector<machine> machines_;
   std::vector<std::string> regions_;
-  std::vector<std::pair<const char*, std::uint8_t>> types_; // a few dozen, the last one used first
+  std::vector<std::pair<const char*, std::uint8_t>>
+      types_; // a few dozen; a type moves forward when it is used
 };
 
 } // namespace shoal::scenarios

@@ -1,10 +1,10 @@
-// transfers.jsonl.zst: every transfer of bulk when it ends, with the rates that it had and what
-// limited them.
+// transfers.jsonl.zst: a line for each bulk transfer when it ends, with the transfer's rates and
+// their limits.
 //   {"transfer":7,"from":"home-3#0/2","to":"home-4#1/0","type":"part_chunk","bytes":40000,"sent_ns":1,"begun_ns":1,
 //    "left_ns":9,"arrives_ns":12,"round_trip_ns":6,"cut":false,
 //    "steps":[[1,0,"connecting"],[7,1447200,"slow_start"],[8,4000000,"link","uplink of home-3",2]]}
-// A step is [from when (ns), bits/s, why] and, where a link is the limit, its name and how many
-// transfers use it.
+// A step is [start (ns), bits/s, why]. Where a link is the limit, its name and the number of
+// transfers on it follow.
 #pragma once
 
 #include "netem/events.hpp"

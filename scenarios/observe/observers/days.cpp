@@ -52,7 +52,7 @@ private:
   summary::day_totals before_; // totals before today; `peers` unused
   duration began_{}, counted_{};
   std::uint64_t alive_ = 0;
-  double peer_seconds_ = 0; // since the day began
+  double peer_seconds_ = 0; // sum of the peers' time alive since the day began
 };
 
 } // namespace

@@ -75,7 +75,7 @@ public:
   }
 
 private:
-  /// Since the peer's last contribution.
+  /// A peer's work since its last contribution.
   struct work {
     std::uint64_t samples = 0;
     double loss_sum = 0;
