@@ -1,6 +1,7 @@
-// The vocabulary of `faults:`. Words and meanings follow what people know: netem's impairments from
-// `tc netem`, modes and directions from chaos-mesh, shapes of partitions and clock faults from
-// jepsen, clogging from FoundationDB. What each does to what is under way: docs/failures.md.
+// The vocabulary of `faults:`. Its words keep the meanings of known tools. Impairments follow
+// `tc netem`, and modes and directions follow chaos-mesh. Partition shapes and clock faults follow
+// jepsen, and clogging follows FoundationDB. docs/failures.md says how each fault affects
+// transfers and rounds under way.
 #pragma once
 
 #include "kernels/base/units.hpp"
@@ -16,31 +17,31 @@
 
 namespace shoal::scenarios {
 
-/// Losses in bursts (Gilbert and Elliott); p = 0: none.
+/// Loss in bursts, by the Gilbert-Elliott model. p = 0 means no bursts.
 struct burst_options {
-  double p = 0, r = 1;            ///< a packet turns the good state bad, the bad one good
-  double in_bad = 1, in_good = 0; ///< a packet is lost there
+  double p = 0, r = 1;            ///< probability per packet: good to bad, bad to good
+  double in_bad = 1, in_good = 0; ///< loss probability in each state
   bool operator==(const burst_options&) const = default;
 };
 
-/// What a line or the way between two regions does to messages: netem/path_quality.hpp.
+/// The quality of a line, or of the path between two regions (netem/path_quality.hpp).
 struct path_options {
-  duration delay{};  ///< one way
-  duration jitter{}; ///< uniform: +- this, at most delay; others: standard deviation
+  duration delay{};  ///< in one direction
+  duration jitter{}; ///< uniform: half-width, at most `delay`; others: standard deviation
   netem::jitter_shape distribution = netem::jitter_shape::uniform;
-  double correlation = 0; ///< [0, 1)
-  double loss = 0;        ///< of packets, independent, [0, 1)
+  double correlation = 0; ///< between consecutive delays, [0, 1)
+  double loss = 0;        ///< probability of independent packet loss, [0, 1)
   burst_options bursts;
   double duplicate = 0, reorder = 0; ///< probabilities
-  data_rate flow_rate;               ///< most that one connection gets; 0: no limit
+  data_rate flow_rate;               ///< limit of one connection; 0: no limit
   bool operator==(const path_options&) const = default;
 };
 
-/// The hosts beside the peers that a fault can select, by names or globs that begin so: shard-0,
-/// and with data.replicas shard-1, ...
+/// Name prefix of the data shards: shard-0, and with data.replicas shard-1, ... A fault selects
+/// shards only by a name or glob that starts with this prefix.
 inline constexpr const char* shard_prefix = "shard-";
 
-/// The first key of a fault; the enumerator beside it says what its value is.
+/// The first key of a fault. The enumerations below list the values of this key.
 enum class fault_kind {
   kill,
   restart,
@@ -54,57 +55,61 @@ enum class fault_kind {
   clock
 };
 
-/// kill, restart. What ends with a host: its process (others see the connection reset) or the
-/// machine (silence).
+/// For kill and restart: the host loses its process (peers see connection resets) or its machine
+/// (peers see silence).
 enum class fault_scope { process, machine };
-/// join, pause.
+/// For join and pause.
 enum class whole_host { host };
-/// throttle.
+/// For throttle.
 enum class line_part { both, up, down };
-/// partition.
+/// For partition.
 enum class partition_shape { selected, minority_third, halves, majorities_ring, regions };
-/// clock: one jump, or a wrong speed.
+/// For clock: a jump, or a wrong speed.
 enum class clock_fault { bump, skew };
 
-/// How many of the selected hosts are struck.
+/// How many of the selected hosts a fault strikes.
 enum class fault_mode { all, one, fixed, fixed_percent, random_max_percent };
 
-/// One entry of `faults:`
+/// One entry of `faults:`. Examples:
+///
 ///   {kill: machine, select: home-*, on: all_reduce.half_sent, nth: 2}
+///
 ///   {restart: process, select: home-*, every: 1min, mode: fixed-percent, value: 2%, downtime: 10s}
-///   {netem: both, select: home-*, at: 20min, duration: 60s, delay: 90ms, jitter: 30ms,
-///   distribution: normal, loss: 2%} {partition: minority-third, at: 10min, duration: 5min}
+///
+///   {netem: both, select: home-*, at: 20min, duration: 60s, delay: 90ms, jitter: 30ms, loss: 2%}
+///
+///   {partition: minority-third, at: 10min, duration: 5min}
 struct fault {
   fault_kind kind = fault_kind::kill;
   fault_scope scope = fault_scope::process;
   whole_host whole = whole_host::host;
   line_part line = line_part::both;
-  netem::traffic_direction direction =
-      netem::traffic_direction::both; ///< netem, blackhole, swizzle-clog
+  /// For netem, blackhole and swizzle-clog.
+  netem::traffic_direction direction = netem::traffic_direction::both;
   partition_shape shape = partition_shape::selected;
   clock_fault clock = clock_fault::bump;
 
-  // Whom.
-  std::string select;               ///< glob over host names; empty: all peers
-  std::vector<std::string> regions; ///< only hosts there; empty: everywhere
+  // The hosts that the fault strikes.
+  std::string select;               ///< glob for host names; empty: all peers
+  std::vector<std::string> regions; ///< regions of the hosts; empty: all regions
   fault_mode mode = fault_mode::all;
-  double value = 0; ///< of fixed (hosts), fixed-percent and random-max-percent (a fraction)
+  double value = 0; ///< number of hosts (fixed), or a fraction (the percent modes)
 
-  // When: at `at`; every `every`, first at `at`; or on a probe.
+  // The time of a strike: `at`, or each `every` from `at` on, or a probe.
   std::optional<duration> at, every, until;
-  std::string on;         ///< probe name; strikes the host that reached it
-  std::uint64_t nth = 1;  ///< the n-th time that a selected host reaches `on`
-  double probability = 1; ///< each time
-  duration lasts{};       ///< key `duration`; 0: until the run ends
+  std::string on;         ///< probe name; the fault strikes the host that reached the probe
+  std::uint64_t nth = 1;  ///< strike when selected hosts reach the probe for the nth time
+  double probability = 1; ///< probability of each strike
+  duration lasts{};       ///< key `duration`; 0: until the end of the run
 
-  // What.
-  duration downtime{};            ///< restart: how long it is away
+  // The effect.
+  duration downtime{};            ///< restart: time until the host starts again
   netem::traffic_direction cut{}; ///< partition: key `direction`
-  data_rate rate;                 ///< throttle, netem: at most this
-  double factor = 0;              ///< throttle: this share of what the line has
-  path_options path;              ///< netem
-  duration ahead{}, behind{};     ///< clock: bump
-  double drift = 0;               ///< clock: skew; 0.01: one percent fast
+  data_rate rate;                 ///< throttle, netem: upper limit
+  double factor = 0;              ///< throttle: fraction of the line's rate
+  path_options path;              ///< netem: impairments
+  duration ahead{}, behind{};     ///< clock bump: size of the jump
+  double drift = 0;               ///< clock skew: 0.01 means one percent fast
   bool operator==(const fault&) const = default;
 };
 
@@ -165,7 +170,7 @@ inline const char* action_name(fault_kind kind) {
   return "";
 }
 
-/// Calls `visit` with the member that the value of the first key is about.
+/// Calls `visit` with the member that holds the value of the fault's first key.
 template <class Fault, class Visit>
 void with_action_value(Fault& f, Visit visit) {
   switch (f.kind) {

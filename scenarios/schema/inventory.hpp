@@ -1,6 +1,6 @@
-// The hosts that a scenario is promoted to, as YAML: what `shoal probe` measured on each, and what
-// the operator says of it. Described as a scenario is (describe.hpp), so that a mistake in it is
-// told with its line, too.
+// The inventory: a YAML file of the real hosts that will run a scenario. For each host it holds the
+// measurements of `shoal probe` and the operator's settings. Like a scenario it has a describe(),
+// so that diagnostics name the line of a mistake.
 #pragma once
 
 #include "kernels/base/units.hpp"
@@ -16,21 +16,21 @@
 namespace shoal::scenarios {
 
 struct inventory_host {
-  std::string address; ///< host:port where others dial it; empty: they cannot
-  std::string group;   ///< of the scenario, whose other options it has; empty: the first
-  bool shard = false;  ///< it has the text, and runs the data shard instead of a peer
+  std::string address; ///< host:port that peers dial; empty: peers cannot dial this host
+  std::string group;   ///< the scenario's group that gives the other options; empty: the first
+  bool shard = false;  ///< the host has the data and runs the data shard instead of a peer
   // Measured.
-  std::string model;             ///< what with: fingerprint_of() of the scenario's workload
-  double samples_per_second = 0; ///< of a shard: 0
-  double jitter = 0; ///< standard deviation of a micro-batch's duration as a fraction of it
-  duration step_time{};
+  std::string model;             ///< measured model: fingerprint_of() of the scenario's workload
+  double samples_per_second = 0; ///< 0 for a shard
+  double jitter = 0; ///< standard deviation of a micro-batch's duration, as a fraction of the mean
+  duration step_time{}; ///< duration of one optimizer step
   std::uint64_t cores = 0;
-  data_size memory, needs; ///< what it has, and what the process had that measured
+  data_size memory, needs; ///< memory of the host, and of the process that measured
   data_rate up, down;
-  std::map<std::string, duration> delays; ///< round trip to other hosts of the inventory
-  // Said by the operator.
-  std::string ssh; ///< how the launcher reaches it: [user@]host[:port]; empty: the address's host
-  double price_per_hour = 0; ///< in whatever currency
+  std::map<std::string, duration> delays; ///< round-trip times to other hosts of the inventory
+  // Set by the operator.
+  std::string ssh; ///< ssh target of the launcher: [user@]host[:port]; empty: the address's host
+  double price_per_hour = 0; ///< in any currency
   bool operator==(const inventory_host&) const = default;
 };
 
@@ -78,12 +78,12 @@ struct inventory_result {
   std::vector<diagnostic> errors, warnings;
 };
 
-/// Errors: what is wrong with the file; names that are none of hosts, two hosts of one address.
-/// Warnings: delays to hosts that it does not have.
+/// Loads an inventory. Errors: mistakes in the file, invalid host names, two hosts with the same
+/// address. Warnings: delays to hosts that the inventory does not list.
 inventory_result load_inventory(const std::string& path);
 inventory_result load_inventory_text(std::string_view text, const std::string& file_name);
 
-/// So that load_inventory_text() gives an equal one.
+/// Writes an inventory as YAML. load_inventory_text() reads an equal inventory back.
 std::string to_yaml(const inventory& what);
 
 } // namespace shoal::scenarios
