@@ -49,7 +49,7 @@ public:
     check_churn(s_, sources_, folder(), problems_);
     check_over_time(s_, sources_, folder(), problems_);
     expectations();
-    // A misspelt name is not also an unused one.
+    // A misspelt device name is an error; skip the warning about the unused device then.
     if (std::all_of(problems_.begin(), problems_.end(),
                     [](const problem& what) { return what.warning; }))
       devices();
@@ -100,7 +100,7 @@ private:
                         "the link between '{}' and '{}' is given twice, first as network.links.{}",
                         link.from, link.to, first->second));
     }
-    std::map<std::string, std::string> shared; // by region
+    std::map<std::string, std::string> shared; // key: region
     for (const auto& [name, link] : n.shared_links) {
       const std::string path = "network.shared_links." + name;
       if (!sound({path})) continue;
@@ -127,7 +127,7 @@ private:
     delays();
   }
 
-  /// A delay longer than what anybody waits for.
+  /// Reports delays that exceed the timeouts.
   void delays() {
     const network_options& n = s_.network;
     const auto judge = [&](const std::string& path, duration delay) {
@@ -158,10 +158,10 @@ private:
     matchmaking();
   }
 
-  /// Each delay may be short, and yet they add up between those who are farthest from each other.
+  /// Reports a matchmaking time that is too short for the sum of delays between the farthest hosts.
   void matchmaking() {
     if (!sound({"averaging.matchmaking_time", "network", "peers"})) return;
-    // To read who is ready, to join, and to hear that the group begins.
+    // A host reads the list of ready hosts, joins, and hears that the group begins.
     constexpr int round_trips = 3;
     const network_options& n = s_.network;
     duration between = n.regions.size() > 1 || n.links.empty() ? n.default_delay : duration{},
@@ -176,9 +176,9 @@ private:
     if (s_.averaging.matchmaking_time < round_trips * longest &&
         longest < s_.averaging.matchmaking_time)
       warn("averaging.matchmaking_time",
-           fmt::format("a group needs about {} round trips to come together, and one of {} between "
-                       "those who are farthest apart is too long for {}: they will miss rounds "
-                       "until they have learnt to wait longer",
+           fmt::format("a group needs about {} round trips to form, but the farthest hosts have "
+                       "round trips of {}, too long for {}. They miss rounds until they adapt: "
+                       "raise averaging.matchmaking_time",
                        round_trips, to_string(longest), to_string(s_.averaging.matchmaking_time)));
   }
 
@@ -195,7 +195,7 @@ private:
     }
   }
 
-  /// The devices but one.
+  /// Names of all devices except `but`.
   std::vector<std::string> others(const std::string& but) const {
     std::vector<std::string> out;
     for (const auto& [name, device] : s_.devices)
@@ -230,13 +230,13 @@ private:
     }
   }
 
-  /// What hosts are called instead of '<group>-0' and so on.
+  /// Checks the names of hosts that replace '<group>-0' and so on.
   void names() {
     if (s_.data.names.empty() && std::all_of(s_.peers.begin(), s_.peers.end(),
                                              [](const peer_group& g) { return g.names.empty(); }))
       return;
     std::map<std::string, std::string> whose;
-    // '<of>-3' is the name of a host unless it was given another.
+    // '<of>-3' is the name of a host without a name of its own.
     const auto numbered = [](const std::string& name, std::string_view of, std::uint64_t from,
                              std::uint64_t count) {
       if (!name.starts_with(of)) return false;
@@ -312,7 +312,7 @@ private:
     if (sound({"workload.kind"}) && of.check) of.check(s_, *this);
   }
 
-  /// Each group's role, and that somebody trains.
+  /// Checks each group's role, and that at least one group trains.
   void roles() {
     bool trainers = s_.peers.empty();
     for (const peer_group& group : s_.peers) {
@@ -352,7 +352,7 @@ private:
                         o.decay_steps));
   }
 
-  /// Which codecs what travels may be written by, and whether gradients can be of the rank.
+  /// Checks the codecs of messages and the rank of PowerSGD.
   void compression() {
     const averaging_options& a = s_.averaging;
     const bool parameters = traits_of(s_).averages_parameters;
@@ -372,8 +372,8 @@ private:
                         others));
     if (top_k && parameters)
       error("averaging.compression",
-            fmt::format("top_k cannot write parameters, which the method '{}' averages: what it "
-                        "drops would be 0; they take {}",
+            fmt::format("top_k cannot write parameters, which the method '{}' averages: dropped "
+                        "parameters would be 0; they take {}",
                         method, others));
     if (a.power_sgd_rank > 0 && parameters)
       error("averaging.power_sgd_rank",
@@ -387,7 +387,7 @@ private:
       warn("averaging.top_k_fraction",
            "averaging.top_k_fraction is of the codec 'top_k', which averaging.compression is not");
     const auto& of = s_.workload.definition();
-    // The workload's own check has said why a model cannot be made.
+    // The workload's own check has reported an invalid model.
     if (a.power_sgd_rank == 0 || parameters || !sound_inside({"workload"}) ||
         !of.possible(s_.workload).ok())
       return;

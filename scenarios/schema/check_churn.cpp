@@ -49,7 +49,7 @@ private:
     return std::all_of(paths.begin(), paths.end(),
                        [&](const std::string& path) { return sources_.sound(path); });
   }
-  /// Says `why` of each key that is given.
+  /// Reports an error with the reason `why` for each key that the file gives.
   void refuse(const std::string& path, std::initializer_list<const char*> keys,
               const std::string& why) {
     for (const char* key : keys)
@@ -90,7 +90,7 @@ private:
       refuse(path, {"ending"}, "'ending' needs a 'session' that ends, or a 'trace'");
   }
 
-  /// What goes with sessions and gaps that both end.
+  /// Checks the options that require sessions and gaps to end.
   void rhythm(const churn_options& c, const std::string& path) {
     if (!sound({path + ".session", path + ".gap", path + ".session.distribution",
                 path + ".gap.distribution"}))
@@ -159,7 +159,7 @@ private:
                         to_string(std::max(l.mean, l.median))));
   }
 
-  /// The group that has a host of this name, or null.
+  /// Returns the group that has a host of this name, or null.
   static const peer_group* group_of(std::string_view host,
                                     const std::vector<const peer_group*>& among) {
     for (const peer_group* group : among) {
@@ -186,10 +186,10 @@ private:
     if (use.by_name)
       how.known = [&](std::string_view host) { return group_of(host, use.groups) != nullptr; };
     std::vector<std::string> peers;
-    bool fine = !use.files.empty(); // else said at its group
+    bool fine = !use.files.empty(); // an empty list is reported at the group
     for (const std::string& file : use.files) {
       std::error_code failed;
-      if (!std::filesystem::is_regular_file(file, failed)) return; // said at its group
+      if (!std::filesystem::is_regular_file(file, failed)) return; // reported at the group
       std::ifstream in(file, std::ios::binary);
       if (!in)
         return problems_.push_back(
@@ -220,7 +220,7 @@ private:
     std::map<const peer_group*, std::uint64_t> count;
     for (const std::string& name : peers) {
       const peer_group* of = group_of(name, use.groups);
-      if (of == nullptr) // a format that does not ask
+      if (of == nullptr) // the trace's format does not ask how.known
         return error(path,
                      fmt::format("the trace has the peer '{}', but no host is called so", name),
                      about_peer(name, use.groups));
@@ -275,7 +275,7 @@ private:
   std::vector<problem>& problems_;
 };
 
-/// Numbers that `to`, given without a distribution, leaves to the preset.
+/// Copies the preset's numbers that `to` does not set. `to` has no distribution of its own.
 void fill_lifetime(lifetime_options& to, const lifetime_options& from, const std::string& path,
                    const source_map& sources) {
   const auto given = [&](const char* key) { return sources.given(path + "." + key); };

@@ -1,4 +1,4 @@
-// What has to be true of `churn:`, and of the traces that it names.
+// Checks of `churn:` and of its traces.
 #pragma once
 
 #include "scenarios/schema/reader.hpp"
@@ -8,12 +8,12 @@
 
 namespace shoal::scenarios {
 
-/// Whatever the group's preset says and the group does not. A session or a gap with a
-/// `distribution` of its own is taken as it is; without one it changes single numbers of the
+/// Fills the churn options that a group leaves to its preset. A session or gap with a
+/// `distribution` replaces the preset's. Without a `distribution` it changes single numbers of the
 /// preset's.
 void fill_churn(peer_group& group, const source_map& sources);
 
-/// Appends errors and warnings to `problems`. `folder`: where relative paths begin.
+/// Appends errors and warnings to `problems`. Relative paths start at `folder`.
 void check_churn(const scenario& what, const source_map& sources, const std::string& folder,
                  std::vector<problem>& problems);
 

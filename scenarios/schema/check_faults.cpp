@@ -18,7 +18,7 @@ constexpr double most_strikes = 1e6;
 
 using enum fault_kind;
 
-/// Which actions an option goes with.
+/// The actions that accept an option.
 struct option_of {
   const char* key;
   std::vector<fault_kind> kinds;
@@ -217,19 +217,20 @@ private:
     const auto struck = std::count_if(shards.begin(), shards.end(), [&](const std::string& name) {
       return selects_shard(f.select, name);
     });
-    if (struck > 0 && !f.regions.empty()) return; // where they are, is the network's affair
+    if (struck > 0 && !f.regions.empty()) return; // `regions` may exclude the shards
     if (struck > 0) {
       const bool ends = f.kind == kill || f.kind == restart;
       const bool all = static_cast<std::size_t>(struck) == shards.size() &&
                        f.mode == fault_mode::all && f.on.empty();
       if (ends && shards.size() == 1)
         warn(path + ".select",
-             "the only data shard is killed: what it knew of the samples is lost, and reported as "
-             "doubtful",
+             "the fault kills the only data shard: the state of its samples is lost, and reported "
+             "as doubtful",
              {"data.replicas: 2 has another one take over"});
       else if (ends && all)
-        warn(path + ".select", "all data shards are killed at once: what they knew of the samples "
-                               "is lost, and reported as doubtful");
+        warn(path + ".select",
+             "the fault kills all data shards at once: the state of their samples "
+             "is lost, and reported as doubtful");
       return;
     }
     std::vector<std::string> names;
@@ -248,7 +249,7 @@ private:
       for (std::uint64_t i = 0; i < std::min<std::uint64_t>(group.count, 32); ++i)
         names.push_back(host_name(group, i));
     }
-    if (names.empty()) return; // no peers: said elsewhere
+    if (names.empty()) return; // no peers, which another check reports
     names.insert(names.end(), shards.begin(), shards.end());
     if (found == 0) {
       if (f.select.empty()) return error_at_key(path, "no host is in these regions");
@@ -269,7 +270,8 @@ private:
            fmt::format("only {} host{} selected", found, found == 1 ? " is" : "s are"));
   }
 
-  /// Two of kill, restart and join of one host at one time: none of them comes first.
+  /// Reports two of kill, restart and join for one host at the same time, because their order is
+  /// not defined.
   void contradictions() {
     const auto life = [](const fault& f) {
       return (f.kind == kill || f.kind == restart || f.kind == join) &&

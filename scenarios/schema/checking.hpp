@@ -1,4 +1,4 @@
-// What the checks of a scenario share: saying what is wrong, and where it was given.
+// Common base of the checks of a scenario: reports of errors and warnings with their positions.
 #pragma once
 
 #include "scenarios/schema/diagnostic.hpp"
@@ -12,16 +12,16 @@
 
 namespace shoal::scenarios {
 
-/// The hosts that a scenario may have.
+/// Largest number of hosts in a scenario.
 inline constexpr std::uint64_t most_hosts = 4'000'000;
 
-/// `path` as seen from here, if it is below.
+/// Returns `path` relative to the working directory if it is below this directory.
 std::string seen_from_here(const std::string& path);
 
-/// Collects what is wrong with a scenario whose options were read.
+/// Collects errors and warnings about a scenario after the reader has filled it.
 class checking {
 public:
-  /// `folder`: where the scenario's relative paths begin.
+  /// The scenario's relative paths start at `folder`.
   checking(const source_map& sources, std::vector<problem>& problems, std::string folder = ".")
       : sources_(sources), problems_(problems), folder_(std::move(folder)) {}
 
@@ -35,13 +35,13 @@ public:
   void warn(const std::string& path, std::string message, std::vector<std::string> notes = {}) {
     problems_.push_back({sources_.value_at(path), std::move(message), std::move(notes), true});
   }
-  /// The scenario has this option, and does not leave it to its default.
+  /// True if the scenario file sets this option.
   bool given(const std::string& path) const { return sources_.given(path); }
-  /// Nothing of these options failed to be read: neither they nor anything around them.
+  /// True if the reader accepted these options and the mappings around them.
   bool sound(std::initializer_list<std::string> paths) const;
-  /// The same, and nothing inside of them either.
+  /// True if sound() holds, and the reader also accepted all options inside `paths`.
   bool sound_inside(std::initializer_list<std::string> paths) const;
-  /// `loss` and `bursts`, a jitter above the delay, ...
+  /// Checks a path's quality: `loss` together with `bursts`, a jitter above the delay, ...
   void quality(const path_options& q, const std::string& path);
   const std::string& folder() const noexcept { return folder_; }
 

@@ -1,4 +1,4 @@
-// What a scenario says of how the hosts of a group come and go: part of scenario.hpp.
+// Options of the churn of a group: how its hosts leave and return. Part of scenario.hpp.
 #pragma once
 
 #include "kernels/base/units.hpp"
@@ -21,34 +21,34 @@ struct lifetime_phase {
   bool operator==(const lifetime_phase&) const = default;
 };
 
-/// How long something lasts: netem/distributions.hpp.
+/// Distribution of the length of a session or gap: netem/distributions.hpp.
 struct lifetime_options {
-  distribution_kind distribution = distribution_kind::always; ///< always: it never ends
-  duration mean{};                                            ///< or one of the next two, > 0
-  duration median{};                                          ///< log_normal
-  duration scale{};                                           ///< weibull and gamma
-  double shape = 1; ///< weibull and gamma, [0.1, 100]; below 1: many short, few very long
-  double sigma = 0; ///< log_normal, > 0
+  distribution_kind distribution = distribution_kind::always; ///< always: no end
+  duration mean{};   ///< one of mean, median and scale is set, > 0
+  duration median{}; ///< log_normal
+  duration scale{};  ///< weibull and gamma
+  double shape = 1;  ///< weibull and gamma, [0.1, 100]; below 1: many short, few very long
+  double sigma = 0;  ///< log_normal, > 0
   std::vector<lifetime_phase> phases; ///< hyperexponential
-  duration at_most{};                 ///< longer ones are cut; 0: none
+  duration at_most{};                 ///< upper limit, to which longer draws are cut; 0: no limit
   bool operator==(const lifetime_options&) const = default;
 };
 
-/// A signed duration: '+3h', '-5h', '5h30min' is '+5.5h'.
+/// A signed duration such as '+3h' or '-5h'. '5h30min' equals '+5.5h'.
 struct time_offset {
   duration ahead{};
   bool operator==(const time_offset&) const = default;
 };
 
-/// Hosts come back more often at one time of day.
+/// A daily cycle: hosts return more often at one time of day.
 struct diurnal_options {
-  double amplitude = 0;  ///< 0: they do not
-  duration peak = 20h;   ///< local time
-  time_offset time_zone; ///< the run begins at midnight UTC
+  double amplitude = 0;  ///< strength of the cycle; 0: no cycle
+  duration peak = 20h;   ///< time of most returns, local time
+  time_offset time_zone; ///< offset of local time; the run begins at midnight UTC
   bool operator==(const diurnal_options&) const = default;
 };
 
-/// What takes a part of the group away together.
+/// Outages, each of which takes a part of the group away at once.
 struct outage_options {
   lifetime_options every, lasting;
   double share = 1;
@@ -59,27 +59,26 @@ enum class time_unit { as_format, ms, s, min, h };
 enum class trace_match { as_format, name, order };
 enum class trace_format_choice { detect, csv, fta, simgrid, counts, events, peers };
 
-/// How the hosts of a group come and go of their own accord, from their `start` on. Either
-/// processes or a trace.
+/// Churn of a group's hosts, from their `start` on. It follows either random processes or a trace.
 struct churn_options {
-  std::string preset;       ///< for what follows and is not given: churn_presets.hpp
-  lifetime_options session; ///< how long a host stays
-  lifetime_options gap;     ///< how long it is away; always: it does not come back
+  std::string preset;       ///< preset for the missing options: churn_presets.hpp
+  lifetime_options session; ///< time that a host stays
+  lifetime_options gap;     ///< time that a host is away; always: the host does not return
   bool stationary = false;  ///< a host may begin in the middle of a session or a gap
   diurnal_options diurnal;
   outage_options outages;
-  std::string trace; ///< a file, or a glob, as data.files relative to the scenario's folder
+  std::string trace; ///< file or glob, relative to the scenario's folder
   trace_format_choice format = trace_format_choice::detect;
-  time_unit unit = time_unit::as_format;      ///< of the trace's times without one
-  trace_match match = trace_match::as_format; ///< which peer of the trace a host plays
-  duration offset{};                          ///< the host's `start` is here in the trace
+  time_unit unit = time_unit::as_format;      ///< unit of times in the trace that have no unit
+  trace_match match = trace_match::as_format; ///< how hosts map to peers of the trace
+  duration offset{};                          ///< time in the trace at the host's `start`
   double speed = 1;
   bool loop = false;
-  fault_scope ending{}; ///< how a session ends: process
+  fault_scope ending{}; ///< how a session ends; default: process
   bool operator==(const churn_options&) const = default;
 };
 
-/// Whether they come and go at all.
+/// True if the options describe any churn.
 bool churns(const churn_options& what);
 
 } // namespace shoal::scenarios

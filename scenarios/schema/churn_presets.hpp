@@ -1,4 +1,4 @@
-// How measured populations come and go, by name, for `preset:` of a group's churn.
+// Presets of churn that was measured in real populations, for `preset:` of a group's churn.
 #pragma once
 
 #include "scenarios/schema/churn_options.hpp"
@@ -12,11 +12,11 @@ struct churn_preset {
   lifetime_options session, gap;
 };
 
-/// What `preset:` may say.
+/// The valid values of `preset:`.
 inline constexpr const char* churn_preset_names =
     "volunteers, overnet, skype, desktop_grid, office, spot_t4, spot_v100";
 
-/// Null if there is no such preset.
+/// Returns the preset called `name`, or null.
 const churn_preset* find_churn_preset(std::string_view name);
 
 } // namespace shoal::scenarios

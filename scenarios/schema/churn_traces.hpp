@@ -1,4 +1,4 @@
-// Which groups play which trace, and as whom.
+// The traces of a scenario's churn, and the groups that replay each trace.
 #pragma once
 
 #include "scenarios/schema/scenario.hpp"
@@ -8,19 +8,19 @@
 
 namespace shoal::scenarios {
 
-/// Groups that play one trace, in the file's order.
+/// Groups that replay the same trace, in the file's order.
 struct trace_use {
-  std::vector<std::string> files; ///< absolute; one, or what a glob names
-  netem::trace_options how;       ///< its format is known
-  bool by_name = true;            ///< else the n-th peer is the n-th host of the groups
+  std::vector<std::string> files; ///< absolute paths: one file, or all files of a glob
+  netem::trace_options how;       ///< options with a resolved format
+  bool by_name = true;            ///< false: the n-th host replays the n-th peer of the trace
   std::vector<const peer_group*> groups;
 };
 
-/// Of the groups of `from`, which has to outlive it. A file that cannot be read is taken for csv.
-/// `folder`: where relative paths begin.
+/// Lists the traces of the groups of `from`, which must outlive the result. An unreadable file
+/// counts as csv. Relative paths start at `folder`.
 std::vector<trace_use> trace_uses(const scenario& from, const std::string& folder);
 
-/// The files of a `trace:`, which may be a glob.
+/// Returns the files of a `trace:`, which may be a glob.
 std::vector<std::string> trace_files(const std::string& path);
 
 } // namespace shoal::scenarios

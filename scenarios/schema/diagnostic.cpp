@@ -9,7 +9,8 @@
 namespace shoal::scenarios {
 namespace {
 
-/// Blanks as wide as the first `bytes` bytes of `line`: tabs stay, a UTF-8 sequence is one blank.
+/// Returns blanks as wide as the first `bytes` bytes of `line`. Tabs stay, and a UTF-8 sequence
+/// becomes one blank.
 std::string indent_like(std::string_view line, std::size_t bytes) {
   std::string out;
   for (char c : line.substr(0, std::min(bytes, line.size()))) {
@@ -21,7 +22,7 @@ std::string indent_like(std::string_view line, std::size_t bytes) {
   return out;
 }
 
-/// Control characters must not reach a terminal.
+/// Replaces control characters, which must not reach a terminal.
 std::string printable(std::string_view text) {
   std::string out;
   for (char c : text) {
@@ -80,7 +81,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 
 namespace {
 
-/// Which letters are in it: a set bit for each, or for some of them.
+/// Returns a bit set of the letters in `word`. Letters may share a bit.
 std::uint64_t letters(std::string_view word) {
   std::uint64_t out = 0;
   for (const char c : word) out |= std::uint64_t{1} << (static_cast<unsigned char>(c) % 64);
@@ -98,8 +99,8 @@ std::optional<std::string> closest(std::string_view word, std::span<const std::s
     const auto [shorter, longer] =
         std::minmax({word.size(), candidate.size()}); // by value, not by reference
     const std::size_t most = std::max<std::size_t>(1, longer / 3);
-    // Each letter too many, and each that the other one has not, is a change: most words need not
-    // be compared.
+    // Each letter that only one of the two words has costs at least one change. This bound rules
+    // out most candidates without an edit distance.
     const auto theirs = letters(candidate);
     const auto changes = std::max(std::popcount(ours & ~theirs), std::popcount(theirs & ~ours));
     if (longer - shorter > most || static_cast<std::size_t>(changes) > most) continue;

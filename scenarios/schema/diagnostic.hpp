@@ -1,4 +1,4 @@
-// What is wrong with a scenario, where, and what to do about it, in the form of a compiler:
+// Diagnostics of a scenario file, in the format of a compiler:
 //   s.yaml:12:5: error: unknown key 'bandwith' in peers.home
 //       bandwith: 20Mbit
 //       ^~~~~~~~
@@ -15,24 +15,24 @@
 namespace shoal::scenarios {
 
 struct diagnostic {
-  std::string file;         ///< or '--set a.b=c'; then line is 0
+  std::string file;         ///< file name, or '--set a.b=c' with line 0
   int line = 0, column = 0; ///< 1-based, columns in bytes
   std::string message;
   std::vector<std::string> notes;
-  std::string source_line; ///< without its line end; empty: not shown
+  std::string source_line; ///< text of the line without its line end; empty: not shown
   int length = 1;          ///< bytes that the caret underlines
   bool warning = false;
   bool operator==(const diagnostic&) const = default;
 };
 
-/// The text as above, ending in a newline. `colour`: ANSI colours, for terminals.
+/// Formats a diagnostic as above, with a final newline. `colour` adds ANSI colours for terminals.
 std::string render(const diagnostic& what, bool colour = false);
 
-/// Insertions, deletions, replacements and swaps of neighbours that turn `a` into `b`.
+/// Edit distance: insertions, deletions, replacements and swaps of neighbours from `a` to `b`.
 /// Complexity: O(|a| |b|).
 std::size_t edit_distance(std::string_view a, std::string_view b);
 
-/// The candidate that was probably meant: the nearest one, unless half of its letters are wrong.
+/// The candidate with the smallest edit distance to `word`, or nothing if all are too far away.
 std::optional<std::string> closest(std::string_view word, std::span<const std::string> candidates);
 
 } // namespace shoal::scenarios

@@ -13,7 +13,7 @@
 namespace shoal::scenarios {
 namespace {
 
-/// Ends the parse: what follows cannot be trusted.
+/// Exception that ends the parse, because text after this problem may be misread.
 struct stop_parsing {
   problem why;
 };
@@ -38,7 +38,7 @@ public:
                 const std::string& value) override {
     refuse_tag(tag, mark);
     refuse_open_quote(mark);
-    // yaml-cpp makes a single byte, which is no UTF-8, of `\_` and `\N`.
+    // yaml-cpp turns `\_` and `\N` into single bytes, which are not UTF-8.
     if (first_bad_byte(value) != std::string_view::npos)
       problems.push_back(
           {where(mark, 1),
@@ -83,7 +83,7 @@ public:
 private:
   struct frame {
     node_ptr container;
-    std::optional<entry> key; // of a mapping: read, its value not yet
+    std::optional<entry> key; // key of a mapping that still waits for its value
     std::unordered_map<std::string, position> seen;
     position opened;
   };
@@ -98,13 +98,12 @@ private:
           {where(mark, 1), fmt::format("tag '{}': tags are not used in scenarios", tag), {}});
   }
 
-  /// yaml-cpp takes the end of the file for a missing quote.
+  /// Rejects a quoted text without a closing quote, which yaml-cpp accepts at the end of the file.
   void refuse_open_quote(const YAML::Mark& mark) const {
     if (mark.line < 0 || static_cast<std::size_t>(mark.line) >= line_starts_.size()) return;
     std::size_t at = line_starts_[static_cast<std::size_t>(mark.line)] +
                      static_cast<std::size_t>(std::max(mark.column, 0));
-    while (at < text_.size() &&
-           (text_[at] == '&' || text_[at] == '!')) { // an anchor or a tag comes first
+    while (at < text_.size() && (text_[at] == '&' || text_[at] == '!')) { // skip an anchor or a tag
       at = text_.find_first_of(" \t\r\n", at);
       if (at != std::string_view::npos) at = text_.find_first_not_of(" \t\r\n", at);
     }
@@ -172,7 +171,8 @@ private:
     throw stop_parsing{{here, fmt::format("nested deeper than {} levels", max_nesting), {}}};
   }
 
-  /// `here`: where the value stands in the text (for an alias not where its anchor is).
+  /// Adds `value` to the open container. `here` is the value's position; for an alias, not the
+  /// anchor's.
   void add(const node_ptr& value, const position& here) {
     if (stack_.empty()) {
       root = value;
@@ -271,7 +271,7 @@ document parse_document(std::string_view text, int set) {
     return out;
   }
   if (text.starts_with("\xef\xbb\xbf"))
-    text.remove_prefix(3); // the byte order mark of some editors
+    text.remove_prefix(3); // skip the byte order mark that some editors write
   builder handler(text, set);
   try {
     std::istringstream in{std::string(text)};

@@ -1,4 +1,4 @@
-// What was probably meant by a name that is not known, as the notes of a problem.
+// Suggestions for an unknown name, as the notes of a problem.
 #pragma once
 
 #include "scenarios/schema/diagnostic.hpp"
@@ -12,7 +12,7 @@
 
 namespace shoal::scenarios {
 
-/// The name that `word` is close to; else all of them, if they are few.
+/// Suggests the name closest to `word`, or lists all names if there are few.
 inline std::vector<std::string> guess(const std::string& word, std::span<const std::string> all) {
   if (const auto meant = closest(word, all)) return {fmt::format("did you mean '{}'?", *meant)};
   std::vector<std::string> known;

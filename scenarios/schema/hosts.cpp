@@ -109,7 +109,7 @@ bool may_overlap(std::string_view pattern, std::string_view other) {
   const auto ours = beginning(pattern), theirs = beginning(other);
   const auto common = std::min(ours.size(), theirs.size());
   if (ours.substr(0, common) != theirs.substr(0, common)) return false;
-  // A name that is written out.
+  // A name without wildcards.
   if (ours.size() == pattern.size()) return glob_match(other, pattern);
   if (theirs.size() == other.size()) return glob_match(pattern, other);
   return true;

@@ -1,4 +1,4 @@
-// The hosts that a scenario's groups stand for, and names matched against globs.
+// Expands a scenario's groups to hosts, and matches names against globs.
 #pragma once
 
 #include "scenarios/schema/scenario.hpp"
@@ -10,12 +10,12 @@
 namespace shoal::scenarios {
 
 struct host_spec {
-  std::string name; ///< '<group>-<index>', or as the group names it
+  std::string name; ///< '<group>-<index>', or a name from `names`
   std::string group, region;
   data_rate up, down;
   path_options access{};
   coordinate_options coordinates{};
-  std::size_t line = 0; ///< hosts of one line have the same number
+  std::size_t line = 0; ///< number of the line; hosts on a shared line have the same number
   const role_definition* role = nullptr;
   std::string device;
   duration start{};
@@ -26,24 +26,25 @@ struct host_spec {
 };
 
 std::string host_name(const peer_group& group, std::uint64_t index);
-/// Whether it can name a group or a host: a-z, 0-9, '_' and '-'.
+/// True if the text can name a group or a host. Valid characters are a-z, 0-9, '_' and '-'.
 bool is_plain_name(std::string_view name);
 
-/// Every peer's host, groups in the file's order.
+/// Returns the hosts of all peers, with groups in the file's order.
 std::vector<host_spec> expand_hosts(const scenario& from);
 
-/// 'shard-0', 'shard-1', ..., or as data.names has them.
+/// Returns the names of the shard hosts: 'shard-0', 'shard-1', ..., or data.names.
 std::vector<std::string> shard_hosts(const scenario& from);
-/// Whether a fault's `select` names this one of them: '*' alone does not.
+/// True if a fault's `select` matches this shard host. '*' alone matches no shard.
 bool selects_shard(std::string_view select, std::string_view name);
 
-/// '*' any text, '?' one character, '[a-c]' one of, '[!a]' none of; everything else itself.
-/// Complexity: O(|pattern| |name|).
+/// Matches `name` against a glob. '*' matches any text and '?' matches one character. '[a-c]'
+/// matches a listed character and '[!a]' any other one. Complexity: O(|pattern| |name|).
 bool glob_match(std::string_view pattern, std::string_view name);
-/// False: no name matches both, as their beginnings differ. (True: perhaps one does.)
+/// Returns false if no name matches both globs, because their beginnings differ. True means maybe.
 bool may_overlap(std::string_view pattern, std::string_view other);
 
-/// The regular files that data.files names: symlinks resolved, each once, sorted.
+/// Returns the regular files that data.files matches, sorted, with symlinks resolved and no
+/// duplicates.
 std::vector<std::string> data_files(const scenario& from);
 std::vector<std::string> files_matching(const std::string& pattern);
 

@@ -41,13 +41,14 @@ struct inventory {
 
 template <class V>
 void describe(V& v, inventory_host& o) {
-  v.field("address", o.address, "`host:port` where others dial it; without it they cannot",
+  v.field("address", o.address,
+          "`host:port` that peers dial; without an address, peers cannot dial the host",
           {.hide_default = true});
-  v.field("group", o.group, "of the scenario, whose other options it has",
+  v.field("group", o.group, "the scenario's group that gives the host's other options",
           {.hide_default = true, .otherwise = "the first"});
-  v.field("shard", o.shard, "it has the text, and runs the data shard instead of a peer",
+  v.field("shard", o.shard, "the host has the data and runs the data shard instead of a peer",
           {.hide_default = true});
-  v.field("model", o.model, "with which the following was measured, as `shoal probe` writes it",
+  v.field("model", o.model, "model of the measurements below, as `shoal probe` writes it",
           {.hide_default = true});
   v.field("samples_per_second", o.samples_per_second,
           "samples that go forward and backward in a second",
@@ -59,8 +60,9 @@ void describe(V& v, inventory_host& o) {
   v.field("memory", o.memory, "of the host", {.hide_default = true});
   v.field("needs", o.needs, "memory that the process had while it measured",
           {.hide_default = true});
-  v.field("up", o.up, "what it sends at most", {.required = true, .above = 0});
-  v.field("down", o.down, "what it receives at most", {.required = true, .above = 0});
+  v.field("up", o.up, "highest rate at which the host sends", {.required = true, .above = 0});
+  v.field("down", o.down, "highest rate at which the host receives",
+          {.required = true, .above = 0});
   v.field("delays", o.delays, "round trip to other hosts of the inventory");
   v.field("ssh", o.ssh, "how the ssh launcher reaches it: `[user@]host[:port]`",
           {.hide_default = true, .otherwise = "the host of `address`"});

@@ -21,10 +21,10 @@ data_rate mbit(double rate) {
   return {rate * 1e6};
 }
 
-// Rates are common tiers of each technology, not averages. The delay is one way: half of the round
-// trip that the source gives for the access line. WPT: WebPageTest, connectivity.ini.sample,
-// `latency`. Jitter and loss are round figures for a line that is not saturated; a line's own queue
-// is the transfer model's business.
+// Rates are common tiers of each technology, not averages. Each delay is one-way, half of the round
+// trip that the source gives for the access line. WPT means WebPageTest, connectivity.ini.sample,
+// `latency`. Jitter and loss are round figures for a line that is not saturated. The transfer model
+// adds the delay of the line's own queue.
 const std::array presets{
     // VDSL2 (ITU-T G.993.2) 50/10; WPT "DSL": 50 ms.
     line_preset{"dsl", mbit(10), mbit(50), line(25ms, 3ms, normal, 0.001)},
@@ -32,8 +32,8 @@ const std::array presets{
     line_preset{"cable", mbit(20), mbit(100), line(14ms, 4ms, normal, 0.0005)},
     // GPON 300/150; WPT "FIOS": 4 ms.
     line_preset{"fibre", mbit(150), mbit(300), line(2ms, 500us, normal, 0.0001)},
-    // WPT "LTE": 12/12 Mbit, 70 ms; the link layer repeats what is lost, so that loss shows as a
-    // long tail of delay.
+    // WPT "LTE": 12/12 Mbit, 70 ms. The link layer retransmits lost frames, so that loss shows as
+    // a long tail of delay.
     line_preset{"lte", mbit(12), mbit(12), line(35ms, 10ms, paretonormal, 0.001)},
     // Cable behind a home's 802.11n at some distance: half of its 20 MHz channel's 72 Mbit, 2 ms
     // more each way.

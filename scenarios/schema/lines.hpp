@@ -1,4 +1,4 @@
-// Typical access lines by name, for `line:` of a group of peers.
+// Presets of typical access lines, for `line:` of a group of peers.
 #pragma once
 
 #include "scenarios/schema/scenario.hpp"
@@ -13,11 +13,11 @@ struct line_preset {
   path_options access;
 };
 
-/// What `line:` may say.
+/// The valid values of `line:`.
 inline constexpr const char* line_names =
     "dsl, cable, fibre, lte, wifi, satellite_geo, satellite_leo, lan, data_centre";
 
-/// Null if there is no such line.
+/// Returns the preset called `name`, or null.
 const line_preset* find_line(std::string_view name);
 
 } // namespace shoal::scenarios

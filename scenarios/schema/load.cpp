@@ -21,9 +21,9 @@ namespace shoal::scenarios {
 namespace {
 
 constexpr std::size_t most_diagnostics = 100;
-constexpr std::size_t longest_line = 1000; // a longer one helps nobody
+constexpr std::size_t longest_line = 1000; // diagnostics do not quote longer lines
 
-/// What the group's `line` says and the group does not.
+/// Fills the options that a group leaves to the preset of its `line`.
 void fill_line(peer_group& group, const source_map& sources) {
   const line_preset* preset = find_line(group.line);
   if (preset == nullptr) return;
@@ -57,7 +57,7 @@ void fill_defaults(scenario& what, const source_map& sources, const std::string&
   for (peer_group& group : what.peers) fill_churn(group, sources);
 }
 
-/// So that the resolved scenario means the same from any folder.
+/// Makes paths absolute, so that the resolved scenario works from any folder.
 void make_absolute(scenario& what, const std::string& folder) {
   for (peer_group& group : what.peers) {
     group.churn.trace = path_from(folder, group.churn.trace);
@@ -99,7 +99,7 @@ void deliver(std::vector<problem> problems, std::string_view text, const std::st
   };
   std::stable_sort(problems.begin(), problems.end(),
                    [&](const problem& a, const problem& b) { return order(a) < order(b); });
-  // What an alias repeats is said once.
+  // Report a mistake in a value that aliases share once.
   problems.erase(
       std::unique(problems.begin(), problems.end(),
                   [&](const problem& a, const problem& b) { return order(a) == order(b); }),
@@ -135,7 +135,7 @@ void deliver(std::vector<problem> problems, std::string_view text, const std::st
   }
 }
 
-/// What `read` makes of a document's root, with a value unless there are errors.
+/// Parses `text` and applies `read` to its root. The result has a value unless there are errors.
 template <class Out, class Read>
 Out checked(std::string_view text, const std::string& file_name, std::span<const std::string> sets,
             Read read) {
@@ -153,8 +153,8 @@ Out checked(std::string_view text, const std::string& file_name, std::span<const
   return out;
 }
 
-/// Errors: what is said of the file as a whole. A file that is too long is read as far as shows
-/// that.
+/// Reads a file, up to one byte above the size limit, by which the parser detects a file that is
+/// too long. Errors: a folder or an unreadable file.
 result<std::string> text_of(const std::string& path, const char* what) {
   std::error_code error;
   if (std::filesystem::is_directory(path, error))
@@ -168,7 +168,7 @@ result<std::string> text_of(const std::string& path, const char* what) {
   return text;
 }
 
-/// The file's text as `of_text` reads it.
+/// Applies `of_text` to the text of the file at `path`.
 template <class Out, class Read>
 Out loaded(const std::string& path, const char* what, Read of_text) {
   const auto text = text_of(path, what);
@@ -181,7 +181,7 @@ Out loaded(const std::string& path, const char* what, Read of_text) {
   return out;
 }
 
-/// What the description cannot say.
+/// Checks the rules of an inventory that describe() cannot express.
 void check_inventory(const inventory& what, const source_map& sources,
                      std::vector<problem>& problems) {
   const auto error = [&](const std::string& path, std::string message) {
@@ -224,8 +224,8 @@ load_result load_text(std::string_view text, const std::string& file_name,
                                 const std::string folder = folder_of(file_name);
                                 check_scenario(made, sources, folder, problems);
                                 make_absolute(made, folder);
-                                // Its numbers are filled in: read again, they would count as given,
-                                // and what was turned off would be back.
+                                // Clear the preset, because its numbers are filled in already. A
+                                // second load would add the options that this file turned off.
                                 for (peer_group& group : made.peers) group.churn.preset.clear();
                                 return made;
                               });

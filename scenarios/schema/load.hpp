@@ -1,4 +1,4 @@
-// A scenario file, checked and with every default filled in, or everything that is wrong with it.
+// Loads scenario files: checks them, fills in all defaults and reports all errors.
 #pragma once
 
 #include "scenarios/schema/diagnostic.hpp"
@@ -15,22 +15,23 @@ namespace shoal::scenarios {
 
 struct load_result {
   std::optional<scenario> value;  ///< if and only if there are no errors
-  std::vector<diagnostic> errors; ///< in the order of their positions, those of --set last
+  std::vector<diagnostic> errors; ///< sorted by position; errors in --set arguments come last
   std::vector<diagnostic> warnings;
 };
 
-/// `sets`: the arguments of --set, 'a.b=c', applied in order before anything is checked.
+/// Loads a scenario. `sets` are the arguments of --set, 'a.b=c', applied in order before all
+/// checks.
 load_result load(const std::string& path, std::span<const std::string> sets = {});
 
-/// `file_name` is used in diagnostics, for the default name, and for its folder, to which data
-/// paths are relative.
+/// Loads a scenario from memory. Diagnostics and the scenario's default name use `file_name`. Data
+/// paths are relative to its folder.
 load_result load_text(std::string_view text, const std::string& file_name,
                       std::span<const std::string> sets = {});
 
-/// Every option, written so that load_text() gives an equal scenario.
+/// Writes every option as YAML. load_text() reads an equal scenario back.
 std::string to_yaml(const scenario& what);
 
-/// The text of docs/scenario.md.
+/// Returns the text of docs/scenario.md.
 std::string reference_markdown();
 
 } // namespace shoal::scenarios

@@ -20,7 +20,7 @@ constexpr std::array churn_names{std::pair{churn_level::none, "none"},
                                  std::pair{churn_level::some, "some"},
                                  std::pair{churn_level::heavy, "heavy"}};
 
-// Two kinds of volunteers; a quarter of four or more are the fast kind.
+// Two kinds of volunteers. With four peers or more, a quarter are fast.
 constexpr double slow_rate = 8, fast_rate = 24; // samples a second
 
 template <class Names>
@@ -93,7 +93,7 @@ std::string to_yaml(const new_scenario& what) {
   const duration length = std::chrono::minutes(what.minutes);
   const double rate = static_cast<double>(slow) * slow_rate + static_cast<double>(fast) * fast_rate;
   const auto batch = static_cast<std::uint64_t>(rate * 10);
-  // The last one comes in the first twentieth of the run.
+  // All peers start within the first twentieth of the run.
   const duration spacing = std::min<duration>(std::chrono::milliseconds(250),
                                               length / 20 / static_cast<std::int64_t>(what.peers));
   std::string out = fmt::format(
@@ -152,8 +152,7 @@ std::string to_yaml(const new_scenario& what) {
       "#   - {kill: process, select: home-0, on: all_reduce.half_sent, nth: 3}\n"
       "#   - {restart: machine, select: \"home-*\", at: 90s, downtime: 20s}\n\n"
       "record:\n"
-      "  events: rounds         # `all` records each message, which `shoal diff` can then "
-      "compare\n\n"
+      "  events: rounds         # `all` records each message for `shoal diff`\n\n"
       "# A run that misses one of these ends with exit status 3.\n"
       "# expect:\n"
       "#   rounds.failed: {max: 5}\n";
@@ -172,7 +171,7 @@ new_scenario with_defaults(const std::string& name, const new_scenario_wishes& w
 
 namespace {
 
-/// Sets `value` from an answer. Errors: the input ended.
+/// Sets `value` from an answer. Errors: the input ends.
 template <class T, class Parse>
 result<void> ask_one(const char* question, const std::string& initially, T& value, Parse parse,
                      std::istream& in, std::ostream& out) {

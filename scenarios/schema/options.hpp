@@ -1,9 +1,9 @@
-// Options whose struct the schema does not know: those of a registered workload, training method,
-// role or program. An options_box holds such a struct by value, and shows its described fields to
-// any visitor of describe.hpp (the reader, the printer, the reference page).
+// Type-erased options of a registered workload, training method, role or program. The schema does
+// not know the struct of such options. An options_box holds the struct by value and shows its
+// described fields to any visitor of describe.hpp: the reader, the printer and the reference page.
 //
-// The types of fields that cross this border are a closed list: option_visitor's. An enum crosses
-// as a `word`, a nested struct with a describe() of its own as another box.
+// option_visitor lists the field types that a box can show. A box shows an enum as a `word`, and a
+// nested struct with describe() as another box.
 #pragma once
 
 #include "kernels/base/check.hpp"
@@ -23,7 +23,7 @@
 
 namespace shoal::scenarios {
 
-/// One of several words: an enumerator without its type.
+/// A type-erased enumerator: one of several words.
 struct word {
   std::vector<const char*> names;
   std::size_t chosen = 0;
@@ -34,13 +34,13 @@ struct word {
 class options_box;
 class options_list;
 
-/// Sees the fields of an options_box, one call each.
+/// Visits the fields of an options_box, with one call for each field.
 class option_visitor {
 public:
   virtual ~option_visitor() = default;
 
-  /// What describe() calls. `T` is a type of the list below, an enum with names_of(), or a struct
-  /// with describe().
+  /// describe() calls this for each field. `T` is a type of the list below, an enum with
+  /// names_of(), or a struct with describe().
   template <class T>
   void field(const char* key, T& value, const char* meaning, const rule& r = {});
 
@@ -64,7 +64,7 @@ protected:
   virtual void visit(const char* key, options_list& value, const char* meaning, const rule& r) = 0;
 };
 
-/// A struct with describe(), held by value without its type. An empty box has no fields.
+/// A type-erased struct with describe(), held by value. An empty box has no fields.
 class options_box {
 public:
   options_box() = default;
@@ -100,7 +100,7 @@ public:
     return dynamic_cast<const holder<T>*>(held_.get()) != nullptr;
   }
 
-  /// The same struct with its default values.
+  /// Returns a box of the same type with default values.
   options_box fresh() const {
     options_box out;
     if (held_) out.held_ = held_->fresh();
@@ -136,11 +136,11 @@ private:
   std::unique_ptr<base> held_;
 };
 
-/// A list of structs of one type, each in a box.
+/// A list of structs of one type. Each item is an options_box.
 class options_list {
 public:
   using value_type = options_box;
-  /// `fresh`: what a new item is.
+  /// `fresh` is the value of a new item.
   explicit options_list(options_box fresh) : fresh_(std::move(fresh)) {}
 
   const options_box& fresh() const noexcept { return fresh_; }
@@ -158,7 +158,7 @@ private:
   std::vector<options_box> items_;
 };
 
-/// A struct whose lists cross the border item by item.
+/// A struct with describe(). A box shows a list of such structs item by item.
 template <class T>
 concept has_options = requires(option_visitor& v, T& value) {
   describe(v, value);
@@ -195,7 +195,7 @@ void option_visitor::field(const char* key, T& value, const char* meaning, const
   }
 }
 
-/// Hands the fields of a box on to `V`, a visitor that takes them by their types.
+/// Forwards the fields of a box to `V`, a visitor that is overloaded on field types.
 template <class V>
 class typed_visitor final : public option_visitor {
 public:
@@ -254,7 +254,7 @@ requires(!std::derived_from<V, option_visitor>) void describe(V& v, options_box&
   o.describe_to(typed);
 }
 
-/// Default options of the same kind as `value`.
+/// Returns default options of the same kind as `value`.
 template <class S>
 S fresh_of(const S&) {
   return S{};

@@ -1,5 +1,5 @@
-// Lines that change over time: `over_time` of a group, of the way between two regions, of a shared
-// link.
+// Lines that change over time: `over_time` of a group, of the path between two regions, and of a
+// shared link.
 #pragma once
 
 #include "netem/line_trace.hpp"
@@ -14,17 +14,18 @@ struct source_map;
 struct problem;
 
 struct over_time_options {
-  std::vector<netem::line_change> steps; ///< in the order of their times
-  std::string trace;                     ///< or a CSV file: netem/line_trace.hpp
-  duration repeat{};                     ///< all over again after this; 0: never
+  std::vector<netem::line_change> steps; ///< changes, sorted by time
+  std::string trace;                     ///< CSV file in place of `steps`: netem/line_trace.hpp
+  duration repeat{};                     ///< period after which the changes repeat; 0: never
   bool any() const { return !steps.empty() || !trace.empty(); }
   bool operator==(const over_time_options&) const = default;
 };
 
-/// Whose line it is: which values it has.
+/// The kind of line that changes. It determines which values a change may have.
 enum class changed_line { group, way, shared };
 
-/// The steps, of the file if there is one. Errors: the file, as 'file:line:column: error: message'.
+/// Returns `steps`, or the changes in the trace file. Errors: an invalid file, as
+/// 'file:line:column: error: message'.
 result<std::vector<netem::line_change>> changes_of(const over_time_options& what,
                                                    const std::string& folder);
 

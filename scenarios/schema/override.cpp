@@ -26,7 +26,7 @@ std::vector<std::string> split_path(std::string_view path) {
   return steps;
 }
 
-/// Lists, mappings and quoted text are YAML; anything else is taken as it stands.
+/// Parses a --set value. Lists, mappings and quoted text are YAML; any other text is a plain value.
 node_ptr parse_value(std::string_view text, int set, std::vector<problem>& problems) {
   if (!text.empty() && std::string_view("[{\"'").find(text.front()) != std::string_view::npos) {
     document parsed = parse_document(text, set);
@@ -58,7 +58,7 @@ void apply_one(document& doc, const std::string& text, int set) {
   std::string walked;
   for (const std::string& step : steps) {
     if (step.empty()) return fail("an empty step in the path");
-    *place = std::make_shared<node>(**place); // what an alias shares must not change elsewhere
+    *place = std::make_shared<node>(**place); // copy, because an alias may share the node
     node& at = **place;
     if (at.kind == node_kind::null) {
       const bool number = step.find_first_not_of("0123456789") == std::string::npos;

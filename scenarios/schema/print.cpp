@@ -1,4 +1,4 @@
-// The resolved scenario as YAML: every option with its value, in the order of describe().
+// Writes the resolved scenario as YAML: every option with its value, in the order of describe().
 #include "scenarios/schema/inventory.hpp"
 #include "scenarios/schema/load.hpp"
 #include "scenarios/schema/values.hpp"
@@ -65,7 +65,7 @@ public:
     } else if constexpr (requires { value.find(""); }) {
       if (value.empty()) return;
       line(key, "");
-      for (auto& entry : value) // clang 14 knows no structured binding in a requirement
+      for (auto& entry : value) // clang 14 rejects a structured binding in a requirement
         if constexpr (requires { written(entry.second); })
           out_ += std::string(indent_ + 2, ' ') + quoted(entry.first) + ": " +
                   written(entry.second) + "\n";
@@ -113,7 +113,8 @@ private:
   std::string& out_;
   std::size_t indent_;
   defaults defaults_;
-  const program_choice* program_ = nullptr; // of a scenario: what it does not read is left out
+  const program_choice* program_ = nullptr; // program of the scenario; the printer omits sections
+                                            // that this program does not read
 };
 
 } // namespace

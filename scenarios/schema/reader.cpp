@@ -23,10 +23,12 @@ struct reading {
   std::vector<problem>& problems;
 
   std::set<std::tuple<int, int, int, std::string>> said{};
-  /// By path: what to say if the entry that a --set created turns out to lack something.
+  /// Notes by path, for entries that a --set created. The reader adds the note if such an entry
+  /// lacks a key.
   std::map<std::string, std::string> created{};
 
-  /// `reason`: the message without the path. What several aliases share is wrong once.
+  /// Reports an error. `reason` is the message without the path. A mistake in a value that several
+  /// aliases share is reported once.
   void fail(const std::string& path, const position& where, const std::string& reason,
             std::string message, std::vector<std::string> notes = {}) {
     sources.failed.insert(path);
@@ -131,7 +133,8 @@ public:
     }
   }
 
-  /// The file's program is the one whose section it has, or the first one, which has no section.
+  /// Selects the program whose section the file has, or else the first program, which has no
+  /// section.
   void program(choice& what, kind_list kinds) {
     const entry* chosen = nullptr;
     for (const kind_definition* each : kinds) {
@@ -181,7 +184,7 @@ public:
       shared_.sources.failed.insert(join(path_, action_path));
   }
 
-  /// After describe(): what is left over and what is missing.
+  /// Reports unknown and missing keys. Requires: describe() has visited all fields.
   void finish() {
     std::set<std::string> meant;
     for (const entry& item : mapping_.entries) {
@@ -208,7 +211,7 @@ public:
                    fmt::format("unknown key '{}'{}", item.key, path_.empty() ? "" : " in " + path_),
                    std::move(notes));
     }
-    std::vector<std::string> created; // said with the first one
+    std::vector<std::string> created; // note on the first missing key
     if (const auto found = shared_.created.find(path_); found != shared_.created.end())
       created.push_back(found->second);
     for (const std::string& key : missing_) {
@@ -229,12 +232,12 @@ public:
   }
 
 private:
-  /// Options of the kinds that were not chosen at one key.
+  /// Options of the kinds that one key did not choose.
   struct foreign_options {
     std::string path, key, chosen;
-    bool unknown = false;                                    // nobody knows which kind was meant
-    bool by_set = false;                                     // a --set chose the kind
-    std::map<std::string, std::vector<std::string>> options; // kinds by option
+    bool unknown = false;                                    // the chosen kind is not known
+    bool by_set = false;                                     // a --set argument chose the kind
+    std::map<std::string, std::vector<std::string>> options; // names of kinds, by option
   };
 
   struct key_lister {
@@ -245,8 +248,8 @@ private:
     }
   };
 
-  /// The entry of `key`, or of the name that the key had formerly. A --set counts more than the
-  /// file, whichever name each of them uses.
+  /// Returns the entry of `key`, or of the key's former name. A --set argument overrides the file
+  /// even if the two use different names.
   const entry* find(const char* key, const rule& r) {
     known_.emplace_back(key);
     const entry* found = mapping_.find(key);
@@ -282,8 +285,8 @@ private:
                        : std::vector<std::string>{});
   }
 
-  /// Deals with an entry that is an option of a kind that was not chosen. Where a --set has chosen
-  /// another kind than the file, the options that the file gives to its own kind do not apply.
+  /// Handles an entry that is an option of another kind than the chosen one. If a --set argument
+  /// chose the kind, the reader ignores the file's options of other kinds.
   bool of_another_kind(const entry& item) {
     for (const auto& foreign : foreign_) {
       const auto found = foreign.options.find(item.key);
@@ -301,7 +304,7 @@ private:
     return false;
   }
 
-  /// Remembers that a --set made this entry, whose name may be a mistake.
+  /// Records that a --set argument created this entry, because its name may be misspelt.
   void created(const node& siblings, const entry& item, const std::string& path, const char* what) {
     if (item.where.set < 0) return;
     std::vector<std::string> names;
@@ -321,7 +324,7 @@ private:
 
   bool expect(node_kind kind, const node& value, const std::string& path, const position& key) {
     if (value.kind == kind) return true;
-    // An empty mapping or list may be written as nothing at all.
+    // A key without a value is an empty mapping or list.
     if (value.kind == node_kind::null && kind != node_kind::scalar) return true;
     const char* wanted = kind == node_kind::scalar     ? "a single value"
                          : kind == node_kind::sequence ? "a list"
@@ -343,7 +346,7 @@ private:
       using item_type = typename T::value_type;
       if constexpr (is_value<item_type>)
         if (value.kind == node_kind::scalar) {
-          // On the command line one value is a list of one; a file shows how lists are written.
+          // In a --set argument, a single value stands for a list of one item.
           if (value.where.set >= 0) {
             out.assign(1, item_type{});
             const std::string item_path = join(path, "0");
@@ -393,7 +396,7 @@ private:
     }
   }
 
-  /// The words that a value may be, if only some may.
+  /// The valid words of a value, if it has a closed list of them.
   template <class T>
   static std::vector<std::string> choices_of(const T& value, const rule& r) {
     std::vector<std::string> choices;
@@ -417,7 +420,7 @@ private:
                  : std::vector<std::string>{};
   }
 
-  /// Each parse() returns what is wrong, or an empty text.
+  /// Each parse() returns an error message, or an empty text on success.
   static std::string parse(const std::string& text, std::string& out, const rule& r) {
     out = text;
     if (!r.one_of) return {};
@@ -531,7 +534,7 @@ private:
   std::vector<std::string> known_, missing_;
   std::set<std::string> former_; // former names of keys
   std::vector<foreign_options> foreign_;
-  bool no_action_ = false; // of a fault
+  bool no_action_ = false; // the mapping is a fault without an action
 };
 
 position nearest(const std::map<std::string, position>& first,

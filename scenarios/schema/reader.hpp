@@ -1,6 +1,6 @@
-// The visitor that fills a described struct from a document's nodes. It goes on after a problem, so
-// that all of them are reported at once, and it remembers where every value came from for later
-// checks.
+// The reader: a visitor that fills a described struct from the nodes of a document. The reader
+// continues after a problem, so that one pass reports all problems. The reader also records the
+// position of each value for later checks.
 #pragma once
 
 #include "scenarios/schema/describe.hpp"
@@ -14,24 +14,25 @@
 
 namespace shoal::scenarios {
 
-/// Below a fault's path: fails where its first key does.
+/// Pseudo-key below a fault's path. The reader marks this path as failed if the fault's action is
+/// invalid.
 inline constexpr const char* action_path = "(action)";
 
-/// Where the values of a scenario were given, by path ('peers.home.count', 'faults.0.select').
+/// Positions of a scenario's values, by path ('peers.home.count', 'faults.0.select').
 struct source_map {
   std::map<std::string, position> values, keys;
-  std::set<std::string> failed; ///< paths whose value could not be read
+  std::set<std::string> failed; ///< paths of invalid values
 
-  /// Of the value, or else of the nearest key around it.
+  /// Position of the value, or else of the nearest key around the value.
   position value_at(const std::string& path) const;
-  /// Of the key, or else of the nearest key around it.
+  /// Position of the key, or else of the nearest key around this key.
   position key_at(const std::string& path) const;
   bool given(const std::string& path) const { return values.contains(path); }
-  /// Neither `path` nor anything around it failed.
+  /// True if neither `path` nor a path around `path` has failed.
   bool sound(const std::string& path) const;
 };
 
-/// Fills `out` from `root` and appends what is wrong to `problems`.
+/// Fills `out` from `root` and appends errors and warnings to `problems`.
 void read_scenario(const node& root, scenario& out, source_map& sources,
                    std::vector<problem>& problems);
 void read_inventory(const node& root, inventory& out, source_map& sources,

@@ -1,4 +1,5 @@
-// docs/scenario.md: one table for every part of a scenario, from the descriptions alone.
+// Generates docs/scenario.md: one table for every part of a scenario, from the describe()
+// functions.
 #include "scenarios/schema/check.hpp"
 #include "scenarios/schema/load.hpp"
 #include "scenarios/schema/rule_text.hpp"
@@ -88,7 +89,7 @@ public:
         (path.empty() ? "Top level" : "`" + path + "`") + kind, capital(meaning));
     path_ = path;
     describe(*this, value);
-    // What was met inside comes right after, depth first, in the file's order.
+    // The sections of nested structs follow, depth first, in the file's order.
     std::deque<std::function<void()>> inner;
     inner.swap(later_);
     for (const auto& write : inner) write();
@@ -152,17 +153,18 @@ public:
     row("restart", values<fault_scope>(), "", "", "killed, and back after `downtime`");
     row("join", values<whole_host>(), "", "", "a host that is not there starts");
     row("pause", values<whole_host>(), "", "",
-        "nobody there runs, as after SIGSTOP; what arrives waits");
+        "the host stops running, as after SIGSTOP; arriving messages wait");
     row("throttle", values<line_part>(), "", "", "the line gets slower: to `rate`, or by `factor`");
     row("netem", values<netem::traffic_direction>(), "", "",
         "the line gets worse for what the hosts send (`from`), are sent (`to`) or both: `delay` to "
         "`flow_rate`, and `rate`");
     row("partition", values<partition_shape>(), "", "",
-        "no way between the selected and all others; between a random minority below a third, or "
-        "half, of the selected and all others; "
-        "each of the selected reaches a majority of them, no two the same; or between regions");
+        "cuts the network. `selected`: between the selected hosts and all others. `minority-third` "
+        "and `halves`: between a random minority (below a third) or half of the selected hosts and "
+        "all others. `majorities-ring`: each selected host reaches a majority of them, no two the "
+        "same. `regions`: between regions");
     row("blackhole", values<netem::traffic_direction>(), "", "",
-        "what each host sends, is sent, or both vanishes");
+        "messages from each host (`from`), to the host (`to`), or both vanish");
     row("swizzle-clog", values<netem::traffic_direction>(), "", "",
         "hosts are cut off one after the other, and come back in another order, within `duration`");
     row("clock", values<clock_fault>(), "", "",
@@ -180,7 +182,7 @@ private:
     return words(listed);
   }
 
-  /// 'a, b' as '`a`, `b`'.
+  /// Returns '`a`, `b`' for 'a, b'.
   static std::string words(const std::string& listed) {
     std::string made = "`";
     for (char c : listed)
@@ -215,7 +217,8 @@ private:
     later_.push_back([this, path, meaning, fresh]() mutable { section(path, meaning, fresh); });
   }
 
-  std::string path_, lifetimes_; // the first lifetime, which stands for all
+  std::string path_,
+      lifetimes_; // lifetimes_: path of the first lifetime; the others refer to its table
   std::deque<std::function<void()>> later_;
 };
 

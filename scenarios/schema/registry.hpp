@@ -1,6 +1,6 @@
-// What varies is registered: a workload, a training method, a role of a host, a program. A
-// definition derives kind_definition; its registry lists the built-in ones in one place, and takes
-// further ones at program start.
+// Registries of the parts of a scenario that vary: workloads, training methods, roles of hosts and
+// programs. A definition derives from kind_definition. Its registry lists the built-in definitions
+// in one place and accepts more at program start.
 #pragma once
 
 #include "scenarios/schema/options.hpp"
@@ -14,17 +14,17 @@
 
 namespace shoal::scenarios {
 
-/// One kind of something: its word in scenario files, and its options there.
+/// A registered kind: its word in scenario files, and its options.
 struct kind_definition {
   std::string name;
-  std::string meaning;   ///< for the reference page, one sentence without its full stop
-  options_box options{}; ///< with their default values
+  std::string meaning;   ///< sentence for the reference page, without full stop
+  options_box options{}; ///< options with their default values
 };
 
 using kind_list = std::span<const kind_definition* const>;
 
-/// All definitions of one sort, in the order in which they were added. The first one is the
-/// default. Thread safety: add() before anything else runs; then any thread may read.
+/// All definitions of one sort, in the order of their registration. The first definition is the
+/// default. Thread safety: call add() at program start only; later, any thread may read.
 template <class Definition>
 class registry {
 public:
@@ -39,7 +39,7 @@ public:
     kept_.push_back(std::move(what));
     kinds_.push_back(&kept_.back());
   }
-  /// Null if there is none.
+  /// Returns the definition called `name`, or null.
   const Definition* find(std::string_view name) const {
     const auto found = std::find_if(kept_.begin(), kept_.end(),
                                     [&](const Definition& each) { return each.name == name; });
@@ -54,11 +54,11 @@ public:
   }
 
 private:
-  std::deque<Definition> kept_; // addresses stay
+  std::deque<Definition> kept_; // a deque, because the addresses of definitions must not change
   std::vector<const kind_definition*> kinds_;
 };
 
-/// One of the kinds, with its options.
+/// A chosen kind, with its options.
 struct choice {
   choice() = default;
   explicit choice(const kind_definition& of) : kind(&of), options(of.options) {}

@@ -1,4 +1,4 @@
-// What an option has to be, and words for enumerators: what descriptions are made of.
+// Rules for the values of options, and names of enumerators. describe() functions use both.
 #pragma once
 
 #include <optional>
@@ -6,16 +6,16 @@
 
 namespace shoal::scenarios {
 
-/// What a value has to be. Bounds are in the value's base unit: seconds, bits/s, bytes.
+/// Limits on a value. Bounds are in the value's base unit: seconds, bits/s, bytes.
 struct rule {
   bool required = false;
   std::optional<double> above{}, at_least{}, below{}, at_most{};
-  bool fraction = false;          ///< may be written as a percentage
-  bool hide_default = false;      ///< not printed while it has its default value
+  bool fraction = false;          ///< the value may be a percentage
+  bool hide_default = false;      ///< the printer omits the default value
   const char* one_of = nullptr;   ///< allowed texts, separated by ", "
   const char* formerly = nullptr; ///< the key's former name, which is read with a warning
-  const char* otherwise =
-      nullptr; ///< how the reference words the default, where it depends on other options
+  /// The reference page's text for a default that depends on other options.
+  const char* otherwise = nullptr;
 };
 
 template <class E>

@@ -43,7 +43,7 @@ result<learn::checkpoint> load_start(const scenario& what, const std::string& pa
   if (saved->state_id.size() != 32 ||
       saved->state_id.find_first_not_of("0123456789abcdef") != std::string::npos)
     return failure{
-        fmt::format("checkpoint: '{}' makes no sense: '{}' is no state id", path, saved->state_id)};
+        fmt::format("checkpoint: '{}' is damaged: '{}' is no state id", path, saved->state_id)};
   return saved;
 }
 

@@ -1,4 +1,4 @@
-// What a scenario trains, as a checkpoint says it, and the checkpoint that it starts from.
+// The checkpoint format of a scenario's model, and the checkpoint from which a scenario starts.
 #pragma once
 
 #include "kernels/compress/power_sgd.hpp"
@@ -10,16 +10,16 @@
 
 namespace shoal::scenarios {
 
-/// PowerSGD of the gradients, as averaging.power_sgd_rank has it. Errors: a rank that makes no
-/// sense for them, or saves nothing.
+/// Returns PowerSGD for the gradients, with rank averaging.power_sgd_rank. Errors: an invalid rank,
+/// or a rank that leaves more than half of the values of every matrix.
 result<kernels::power_sgd> low_rank_of(const scenario& what);
 
-/// Workload, tensors, model and kind of optimizer; no numbers. Errors: a workload that has none; a
-/// model that cannot be.
+/// Returns a checkpoint with the workload, tensors, model and kind of optimizer, but without
+/// numbers. Errors: a workload without numbers, or an impossible model.
 result<learn::checkpoint> shape_of(const scenario& what);
 
-/// The checkpoint at `path`, from which `what` can go on. Errors: no checkpoint, a damaged one, of
-/// another model or optimizer.
+/// Loads the checkpoint at `path`, from which `what` can continue. Errors: a missing or damaged
+/// checkpoint, or one of another model or optimizer.
 result<learn::checkpoint> load_start(const scenario& what, const std::string& path);
 
 } // namespace shoal::scenarios

@@ -1,4 +1,4 @@
-// Values as they are written in scenario files, in the shortest form that reads back to the same
+// Formats values for scenario files. Each value gets the shortest text that parses to the same
 // value.
 #pragma once
 
@@ -12,11 +12,12 @@
 
 namespace shoal::scenarios {
 
-/// What a list may hold whose items stand on one line.
+/// Types of items that a list may hold on one line.
 template <class T>
 concept is_value = std::is_enum_v<T> || std::is_same_v<T, double> || std::is_same_v<T, std::string>;
 
-/// Plain where that is unambiguous, else in double quotes with escapes.
+/// Returns `text` as a plain YAML scalar if that is unambiguous, else in double quotes with
+/// escapes.
 std::string quoted(const std::string& text);
 
 inline std::string written(const std::string& value) {
