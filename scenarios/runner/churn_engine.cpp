@@ -51,7 +51,8 @@ netem::lifetime drawn_as(const lifetime_options& from) {
   return out;
 }
 
-/// Of a host whose time 0 is at `start`, in the scenario's time, which begins at midnight UTC.
+/// Returns the daily rhythm of a host whose time 0 is `start`. The scenario's time begins at
+/// midnight UTC.
 netem::daily_rhythm rhythm_of(const diurnal_options& from, duration start) {
   return {from.amplitude, (from.peak - from.time_zone.ahead - start) % duration(24h)};
 }
@@ -69,8 +70,8 @@ result<std::vector<std::optional<churned_host>>> plan_churn(const scenario& from
     if (churns(group.churn)) by_group[group.name] = &group;
   std::vector<std::optional<churned_host>> out(hosts.size());
 
-  // Each host of a group with a trace plays one of its peers.
-  std::map<std::string, netem::session_source> played; // by host
+  // Each host of a group with a trace replays one peer of the trace.
+  std::map<std::string, netem::session_source> played; // key: host name
   for (const trace_use& use : trace_uses(from, ".")) {
     const auto read = netem::load_traces(use.files, use.how);
     if (!read) return failure{read.error()};

@@ -1,10 +1,10 @@
-// Starts and ends the hosts of groups with `churn:` as their sessions say. Each host has one event
-// ahead in the queue, whatever the length of its trace.
+// The churn engine starts and kills the hosts of groups with `churn:` at the bounds of their
+// sessions. Each host has one event in the queue, even with a long trace.
 //
-// With faults: a session that begins while the host runs (a 'join' started it) goes on with what
-// runs; one that ends while the host is down (a 'kill' struck it) changes nothing. So a killed host
-// is back with its next session, and one that a fault starts in a gap stays until the end of its
-// next session.
+// Faults may start and kill the same hosts. If a session begins while the host runs, because a
+// 'join' started the host, the host keeps running. If a session ends while the host is down,
+// because of a 'kill', nothing happens. So a killed host returns with its next session. A host that
+// a fault starts in a gap stays until the end of its next session.
 #pragma once
 
 #include "kernels/base/result.hpp"
@@ -19,34 +19,34 @@
 
 namespace shoal::scenarios {
 
-/// How one host comes and goes.
+/// The churn of one host.
 struct churned_host {
   netem::session_source sessions;
-  duration offset{}; ///< its sessions count from here
+  duration offset{}; ///< time zero of `sessions`
   fault_scope ending = fault_scope::process;
 };
 
-/// For each of `hosts` (expand_hosts(from)) its churn, if it has any. Reads each trace once.
-/// Errors: a trace that cannot be read or is not one.
+/// Returns the churn of each host, or nothing for a host without churn. Reads each trace once.
+/// Requires: `hosts` equals expand_hosts(from). Errors: an unreadable or invalid trace.
 result<std::vector<std::optional<churned_host>>> plan_churn(const scenario& from,
                                                             const std::vector<host_spec>& hosts);
 
 class churn_engine {
 public:
   using machine_index = std::uint32_t;
-  /// What the engine does to the world.
+  /// Operations of the world that the engine calls.
   struct hooks {
     std::function<void(duration when, std::function<void()> action)> at;
     std::function<bool(machine_index)> running;
-    std::function<void(machine_index)> start;             ///< of a machine that does not run
-    std::function<void(machine_index, fault_scope)> kill; ///< of one that runs
+    std::function<void(machine_index)> start;             ///< boots a machine that is down
+    std::function<void(machine_index, fault_scope)> kill; ///< kills a running machine
   };
 
   explicit churn_engine(hooks world) : world_(std::move(world)) {}
 
-  /// Plans the host's first session. The engine has to outlive the events that it plans.
+  /// Plans the host's first session. Requires: the engine outlives the events that it plans.
   void add(machine_index machine, churned_host host);
-  /// From now on nothing starts or ends.
+  /// Ignores all later events: no host starts or ends any more.
   void stop() noexcept { stopped_ = true; }
 
   std::uint64_t started() const noexcept { return started_; }
@@ -56,7 +56,7 @@ private:
   struct state {
     machine_index machine;
     churned_host how;
-    duration end{}; // of the session under way
+    duration end{}; // end of the current session
   };
 
   void plan_start(std::size_t index);

@@ -1,6 +1,6 @@
-// Threads that do the actual computing while virtual time goes on. Each is single-threaded inside
-// (two BLAS threads were three times slower and change the bits), so results do not depend on how
-// many there are.
+// Threads that run compute jobs while virtual time goes on. Each job uses one thread: two BLAS
+// threads were three times slower and changed the result bits. So results do not depend on the
+// number of threads.
 #pragma once
 
 #include <condition_variable>
@@ -15,14 +15,14 @@ namespace shoal::scenarios {
 
 class compute_pool {
 public:
-  /// `prepare` runs once in each thread. Without threads work is done by who submits it: for work
-  /// that takes no time.
+  /// Starts `threads` threads, each of which calls `prepare` once. With 0 threads, submit() runs
+  /// the work itself, which suits work that takes no time.
   compute_pool(unsigned threads, std::function<void()> prepare);
-  /// Finishes what is running, drops what is waiting.
+  /// Waits for running jobs and drops waiting jobs.
   ~compute_pool();
   compute_pool(const compute_pool&) = delete;
 
-  /// First come, first served.
+  /// Queues `work`. Threads run jobs in the order of submission.
   std::shared_future<void> submit(std::function<void()> work);
 
 private:

@@ -1,5 +1,5 @@
-// When a data shard of a cluster has been left alone: every host that it was linked with has said
-// goodbye. A plain state machine; the times are the caller's clock.
+// Detects that a data shard of a cluster is alone: every host that was linked with the shard has
+// said goodbye. A plain state machine; the caller's clock gives the times.
 #pragma once
 
 #include "kernels/base/units.hpp"
@@ -14,21 +14,21 @@ class desertion {
 public:
   /// A link with `host` is up.
   void linked(const std::string& host);
-  /// `host` said goodbye. Returns whether nobody is left now, for the first time since somebody was
-  /// there.
+  /// `host` said goodbye. Returns true if this was the last expected host.
   bool left(const std::string& host, duration now);
-  /// The link with `host` is lost without a goodbye. A host that never said goodbye may only have
-  /// been restarted, and stays expected. One that said goodbye before was dialled while its process
-  /// ended, and has left again. Returns as left() does.
+  /// The link with `host` is lost without a goodbye. A host that never said goodbye may be
+  /// restarting, so it stays expected. A host that said goodbye earlier was dialled while its
+  /// process ended, so it has left. Returns the same value as left().
   bool lost(const std::string& host, duration now);
 
-  /// Since when nobody is left; nothing while somebody is, and before anybody came.
+  /// Returns the time since which no host is left. Empty while a host is expected, and before the
+  /// first link.
   std::optional<duration> since() const noexcept { return since_; }
 
 private:
   bool gone(const std::string& host, duration now);
 
-  std::set<std::string> here_; // linked once, and expected to be there or to come back
+  std::set<std::string> here_; // hosts that are linked or expected to return
   std::set<std::string> said_goodbye_;
   std::optional<duration> since_;
 };

@@ -1,8 +1,11 @@
-// What faults do to hosts while they last, put together. Each effect is a modifier with a number;
-// undoing it brings back what the others leave. Where several meet on one host: the lowest rate
-// holds, factors of the line's own rate included; delays add and losses combine, as of lines one
-// after the other; a host is paused as long as any pause lasts; two hosts are cut off as long as
-// any cut does; clocks are off by the sum. Thread safety: all calls from any thread.
+// Combines the effects of faults on hosts. Each effect is a modifier with a number. Undoing a
+// modifier keeps the other ones in force. Several effects on one host combine as follows:
+//   - rates: the lowest rate holds, factors of the line's own rate included;
+//   - delays add, and losses combine as on lines in series;
+//   - a host is paused while any pause lasts;
+//   - two hosts are cut off while any cut lasts;
+//   - clock offsets add.
+// Thread safety: any thread may call any function.
 #pragma once
 
 #include "netem/fabric.hpp"
@@ -16,7 +19,7 @@
 
 namespace shoal::scenarios {
 
-/// A host's line as it is without faults.
+/// A host's line without faults.
 struct line_state {
   data_rate up, down;
   netem::path_quality quality;
@@ -28,9 +31,9 @@ public:
 
   explicit effects(world& in) : world_(in) {}
 
-  /// How the line of a machine was built. Requires: before any effect on it.
+  /// Registers the line of a machine. Requires: the machine has no effects yet.
   void add_line(netem::machine_index machine, const line_state& line) { lines_[machine] = line; }
-  /// The line of a machine from now on; what faults do to it stays.
+  /// Replaces the line of a machine. Effects of faults stay in force.
   void set_line(netem::machine_index machine, const line_state& line);
   line_state line_of(netem::machine_index machine) const;
 
@@ -41,7 +44,7 @@ public:
   number pause(netem::machine_index machine);
   number clock(netem::machine_index machine, duration offset, double drift);
 
-  /// Undoes one; does nothing if it is not there.
+  /// Undoes an effect. Does nothing if the effect does not exist.
   void undo(number which);
 
 private:
@@ -51,7 +54,7 @@ private:
     netem::machine_index machine{};
     // line
     bool up = false, down = false;
-    double rate = 0, factor = 1; // 0: no limit
+    double rate = 0, factor = 1; // rate 0: no limit
     netem::path_quality quality{};
     // cut
     std::uint64_t cut{};
@@ -69,7 +72,7 @@ private:
   world& world_;
   mutable std::mutex mutex_;
   std::map<netem::machine_index, line_state> lines_;
-  std::map<netem::machine_index, std::vector<number>> of_machine_; // in order
+  std::map<netem::machine_index, std::vector<number>> of_machine_; // modifiers, oldest first
   std::map<number, modifier> modifiers_;
   number next_ = 1;
 };

@@ -48,8 +48,9 @@ void fault_engine::due(std::size_t index) {
   strike(index, choose(f));
 }
 
-/// Of the selected hosts that run (or, to join, do not) as many as the mode says. Lines and clocks
-/// are there when nobody runs, too: there `all` are all.
+/// Chooses as many of the selected hosts as the mode says. Candidates are running hosts, or stopped
+/// hosts for `join`. Lines and clocks exist without a running host, so there `all` includes stopped
+/// hosts.
 std::vector<std::size_t> fault_engine::choose(state& f) {
   const bool about_life = f.what.kind == fault_kind::kill || f.what.kind == fault_kind::restart ||
                           f.what.kind == fault_kind::join || f.what.kind == fault_kind::pause;
@@ -111,7 +112,7 @@ void fault_engine::strike(std::size_t index, std::vector<std::size_t> whom) {
   const auto& f = faults_[index].what;
   if (whom.empty() && f.kind != fault_kind::partition) return;
   struck_ += whom.size();
-  // Before it: who dies of it is told of its reason first.
+  // Notify first, so that observers know the reason before a host dies.
   tell(index, true, whom);
   if (f.kind == fault_kind::partition) return partition(index, whom);
   if (f.kind == fault_kind::swizzle_clog) return clog(index, std::move(whom));
@@ -128,7 +129,7 @@ void fault_engine::strike_one(std::size_t index, std::size_t whom) {
   case fault_kind::kill:
   case fault_kind::restart: {
     const auto running = world_.net().host_on(machine);
-    if (running == netem::no_host) return; // wall clock: it has ended meanwhile
+    if (running == netem::no_host) return; // on the wall clock, the host may have ended meanwhile
     world_.net().kill(running, f.scope == fault_scope::machine ? netem::kill_scope::machine
                                                                : netem::kill_scope::process);
     if (f.kind == fault_kind::restart)
@@ -193,9 +194,9 @@ void fault_engine::partition(std::size_t index, const std::vector<std::size_t>& 
   keep(index, everybody, effects_.cut(std::move(made)), f.what.lasts);
 }
 
-/// Clogs one after the other over the first half, in a random order, and unclogs in another over
-/// the second. As in FoundationDB's swizzled clogging: simulation/testing chapter of its
-/// documentation.
+/// Clogs hosts one after another during the first half, in a random order. Unclogs them in another
+/// random order during the second half.
+/// Source: swizzled clogging, in the testing chapter of FoundationDB's documentation.
 void fault_engine::clog(std::size_t index, std::vector<std::size_t> whom) {
   auto& f = faults_[index];
   const auto shuffled = [&] {
@@ -222,7 +223,7 @@ void fault_engine::clog(std::size_t index, std::vector<std::size_t> whom) {
 
 void fault_engine::keep(std::size_t index, std::size_t key, effects::number made, duration time) {
   auto& here = faults_[index].lasts[key];
-  // The new one is in force already: what is struck again is free for no moment.
+  // The new effect is in force already, so undoing the old one leaves no gap.
   effects_.undo(here.effect);
   here = {made, next_number_++};
   if (time <= duration{}) return;

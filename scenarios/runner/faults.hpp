@@ -1,8 +1,8 @@
-// Carries out the scenario's `faults:`: when each one strikes (a time, again and again, a probe),
-// whom (a glob, regions, a mode), and when it is over. What they do to hosts:
-// scenarios/runner/effects.hpp. Draws come from the stream "fault" of each fault's number: more
-// faults, or other hosts' doings, move none of them. A host that is struck again by the same fault
-// while that lasts is struck until the later end.
+// The fault engine carries out the scenario's `faults:`. It decides when a fault strikes (a time, a
+// period or a probe) and which hosts (a glob, regions and a mode). It also decides when the fault
+// ends. scenarios/runner/effects.hpp applies the effects to hosts.
+// Each fault draws from its own random stream "fault", so that other faults and hosts do not change
+// the draws. If a fault strikes a host again while the fault lasts, the later end holds.
 #pragma once
 
 #include "kernels/base/rng.hpp"
@@ -24,15 +24,15 @@ namespace shoal::scenarios {
 struct fault_target {
   netem::machine_index machine = 0;
   std::string name, region;
-  bool peer = true; ///< others are selected by their name alone (selects_shard)
+  bool peer = true; ///< false: a shard, which only its name selects (selects_shard)
 };
 
-/// A fault began or ended.
+/// Notification that a fault began or ended.
 struct fault_note {
   std::size_t fault = 0; ///< index in `faults:`
   fault_kind kind{};
   bool begins = true;
-  std::vector<std::string> hosts; ///< struck
+  std::vector<std::string> hosts; ///< hosts that the fault struck
 };
 
 class fault_engine {
@@ -47,23 +47,23 @@ public:
 
   void schedule();
   void reached(netem::host_index host, std::string_view point);
-  /// Ends what lasts; nothing strikes any more.
+  /// Ends all lasting faults. No fault strikes afterwards.
   void end();
 
-  /// Hosts that were struck so far, again and again counted.
+  /// Number of strikes on hosts so far. Repeated strikes on a host all count.
   std::uint64_t struck() const noexcept { return struck_; }
 
 private:
   struct lasting {
     effects::number effect = 0;
-    std::uint64_t number = 0; // of its latest strike
+    std::uint64_t number = 0; // number of the latest strike
   };
   struct state {
     fault what;
     std::vector<std::size_t> selected; // indices into targets_
     rng draws;
-    std::uint64_t reached = 0;            // how often a selected host reached `on`
-    std::map<std::size_t, lasting> lasts; // by target; of partitions under `everybody`
+    std::uint64_t reached = 0;            // number of times that selected hosts reached `on`
+    std::map<std::size_t, lasting> lasts; // key: target, or `everybody` for partitions
   };
   static constexpr std::size_t everybody = static_cast<std::size_t>(-1);
 
@@ -80,9 +80,9 @@ private:
 
   world& world_;
   effects& effects_;
-  /// Probes are reached in several threads. Under this lock hosts start and die, and nobody there
-  /// reaches a probe meanwhile: actors run later, and callbacks of the fabric do not call the
-  /// faults.
+  /// Several threads reach probes. The engine starts and kills hosts under this lock. This cannot
+  /// reach a probe recursively: actors run later, and callbacks of the fabric do not call the
+  /// engine.
   std::mutex mutex_;
   std::vector<fault_target> targets_;
   std::map<netem::machine_index, std::size_t> target_of_;

@@ -1,4 +1,4 @@
-// Building the world of a run, and starting hosts in it.
+// Builds the world of a run and starts its hosts.
 #include "actors/averaging/aggregator.hpp"
 #include "actors/conduct/conducts.hpp"
 #include "actors/data/data_shard.hpp"
@@ -37,14 +37,14 @@ actors::peer_config peer_config_of(const scenario& from, const host_spec& host,
   out.conduct = std::move(conduct);
   if (const auto& method = from.training.method.definition(); method.configure)
     method.configure(from, out);
-  // Of large chunks so few fit in what a line may have under way that it would stand still between
+  // Limit the chunk size: few large chunks fit in a line's window, and the line would idle between
   // them.
   out.fetch.chunk_bytes = std::min<std::uint64_t>(from.averaging.chunk_size.bytes, 256 * 1024);
   out.reachability = reachability_of(from);
   return out;
 }
 
-/// A source whose first samples were used in an earlier run.
+/// A sample source that skips the samples of an earlier run.
 class later_source final : public actors::sample_source {
 public:
   later_source(std::shared_ptr<const actors::sample_source> all, std::uint64_t first)
@@ -67,7 +67,7 @@ world_options runner::state::options_of_world() {
   if (!simulated()) out.mode = netem::time_mode::wall_clock;
   out.seed = what.seed;
   out.detection_time = what.network.detection_time;
-  // Sizes alone are not worth waking a thread for.
+  // Work on sizes alone takes no time, so it needs no threads.
   out.compute_threads = simulated() && work->work()->is_size_only() ? 0 : options.threads;
   out.prepare_compute_thread = prepare_compute_thread;
   out.model = what.network.model;
@@ -118,7 +118,7 @@ void runner::state::build() {
     on_hosts->add_line(network.shards[i], {what.data.up, what.data.down, {}});
   }
   faults = std::make_unique<fault_engine>(
-      // Those of a cluster are done by the world outside.
+      // In a cluster, real failures replace the scenario's faults.
       *in, *on_hosts, options.node ? std::vector<fault>{} : what.faults, std::move(targets),
       what.seed,
       fault_engine::hooks{[this](netem::machine_index machine) { start_host(machine); },
@@ -139,7 +139,7 @@ void runner::state::build() {
   if (!options.node || options.node->shape) lines->schedule();
 }
 
-/// Starts the shards, and has peers start when their groups or their churn say so.
+/// Starts the shards and schedules the starts of peers, by their groups or their churn.
 void runner::state::schedule_hosts() {
   for (auto& shard : shards) start_shard(shard);
   pool = std::make_shared<actors::state_pool>(averaged, options.share_states,
@@ -167,18 +167,18 @@ void runner::state::schedule_hosts() {
       });
 }
 
-/// Its bootstraps are a few of those that run just now and can be dialled, as who writes them down
-/// would choose. Any of them may be dead a moment later.
+/// Starts a DHT node. Its bootstraps are a few running nodes that accept connections, like a list
+/// that an operator writes. Any bootstrap may be dead a moment later.
 caf::actor runner::state::start_node(actors::host& on, std::shared_ptr<actors::conduct> conduct) {
   constexpr std::size_t most_bootstraps = 4;
   actors::dht_config config;
   config.signatures = signatures;
   config.conduct = std::move(conduct);
-  // A node that stores once a minute need not look its replicas up every time.
+  // Keep the list of replicas longer, so that a node that stores rarely skips most lookups.
   config.replicas_fresh = std::max(config.replicas_fresh, 2 * what.training.max_refresh);
   const auto machine = in->net().machine_of(in->index_of(on));
-  // With address translation about, a peer's host serves once the peer knows that others reach it.
-  // The shard's does.
+  // With address translation in the scenario, a peer's host serves only after the peer knows that
+  // other hosts can reach it. The shard's host serves at once.
   config.serves = !has_nat(what) || !peer_of.contains(machine);
   const auto host = in->index_of(on);
   if (options.node) {
@@ -196,7 +196,7 @@ caf::actor runner::state::start_node(actors::host& on, std::shared_ptr<actors::c
         if (open && written_down.size() < most_bootstraps) written_down.push_back(other);
       }
     }
-    // A process that is started again has its machine's address.
+    // A restarted process keeps the address of its machine.
     config.bootstraps_now = [this, written_down] {
       std::vector<caf::actor> out;
       std::lock_guard guard(watching);
@@ -290,7 +290,7 @@ void runner::state::start_peer(netem::machine_index machine) {
     std::lock_guard guard(watching);
     if (address) peers[machine] = address;
   }
-  // A probe may have killed it meanwhile, in another thread, and found nothing to forget.
+  // A probe in another thread may have killed the host before this entry existed.
   if (in->net().alive(in->index_of(host))) return;
   std::lock_guard guard(watching);
   if (auto found = peers.find(machine); found != peers.end() && found->second == address)

@@ -7,7 +7,7 @@ result<std::vector<line_plan>> plan_lines(const scenario& what) {
   result<void> fine;
   const auto add = [&](const over_time_options& o, changed_line of, std::size_t index) {
     if (!o.any() || !fine) return;
-    auto changes = changes_of(o, "."); // absolute by now
+    auto changes = changes_of(o, "."); // the trace's path is absolute already
     if (changes)
       out.push_back({std::move(*changes), o.repeat, of, index});
     else

@@ -1,5 +1,5 @@
-// Plays `over_time`: changes lines, ways between regions and shared links when the scenario says
-// so.
+// The line engine applies `over_time`: it changes lines, paths between regions and shared links at
+// the times in the scenario.
 #pragma once
 
 #include "netem/line_trace.hpp"
@@ -15,21 +15,21 @@
 
 namespace shoal::scenarios {
 
-/// What changes, and how.
+/// A line, path or shared link, and its changes.
 struct line_plan {
   std::vector<netem::line_change> changes;
   duration repeat{};
   changed_line of{};
-  std::size_t index =
-      0; ///< of the group, the link or the shared link (in the order of their names)
+  std::size_t index = 0; ///< index of the group, link or shared link (sorted by name)
 };
 
-/// Errors: a trace cannot be read (any more).
+/// Plans all changes of a scenario. Errors: an unreadable trace.
 result<std::vector<line_plan>> plan_lines(const scenario& what);
 
 class line_engine {
 public:
-  /// `groups`: by host, which group it is in. All must outlive this.
+  /// `group_of_host` maps each host to its group. Requires: `in`, `on` and `what` outlive the
+  /// engine.
   line_engine(world& in, effects& on, const scenario& what, const network_machines& network,
               std::vector<std::size_t> group_of_host, std::vector<line_plan> plans);
 
@@ -46,8 +46,8 @@ private:
   network_machines network_;
   std::vector<std::size_t> group_of_host_;
   std::vector<line_plan> plans_;
-  std::vector<path_options> ways_;  // of the links, as they are now
-  std::vector<shared_link> shared_; // as they are now
+  std::vector<path_options> ways_;  // current quality of each link
+  std::vector<shared_link> shared_; // current rates of each shared link
   std::atomic<bool> stopped_{false};
 };
 

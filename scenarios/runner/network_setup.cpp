@@ -5,7 +5,8 @@
 namespace shoal::scenarios {
 namespace {
 
-/// Where the hosts of a group are; each draws from its own stream, so that more hosts move none.
+/// Returns a host's coordinates. Each host draws from its own stream, so that more hosts do not
+/// move the other hosts.
 std::optional<netem::coordinates> place_of(const coordinate_options& c, std::uint64_t seed,
                                            std::size_t index) {
   if (c == coordinate_options{}) return std::nullopt;
@@ -52,7 +53,7 @@ network_machines build_network(const scenario& what, const std::vector<host_spec
     for (const auto& [b, index_b] : regions) net.set_path(index_a, index_b, usual);
   for (const auto& link : n.links)
     net.set_path(regions.at(link.from), regions.at(link.to), quality_of(link.path));
-  std::map<std::string, netem::site_index> behind; // by region
+  std::map<std::string, netem::site_index> behind; // key: region
   for (const auto& [name, link] : n.shared_links)
     behind[link.region] = net.add_site(name, link.up, link.down);
 
@@ -92,7 +93,8 @@ network_machines build_network(const scenario& what, const std::vector<host_spec
     made.peers.push_back(net.add_machine(machine));
     made.homes.push_back(per_line.at(host.group) > 1 ? home : netem::no_site);
   }
-  // After the peers, whose numbers they must not move. A group's name has no dot.
+  // Add relays after the peers, so that the peers' indices do not change. Names of relays have a
+  // dot, and names of groups have none.
   for (const auto& [name, relay] : n.relays)
     net.add_relay(add("relay." + name, relay.region, relay.up, relay.down), relay.budget.bytes);
   for (std::size_t i = 1; i < shards.size(); ++i) add_shard(i);

@@ -1,4 +1,4 @@
-// The emulated network that a scenario describes.
+// Builds the emulated network of a scenario.
 #pragma once
 
 #include "netem/fabric.hpp"
@@ -15,15 +15,15 @@ netem::path_quality quality_of(const path_options& what);
 netem::tcp_options tcp_of(const network_tcp_options& what);
 
 struct network_machines {
-  std::vector<netem::machine_index> shards; ///< as shard_hosts()
+  std::vector<netem::machine_index> shards; ///< index: as shard_hosts()
   std::vector<std::string> shard_regions;
-  std::vector<netem::machine_index> peers; ///< as `hosts`
-  std::vector<netem::site_index> homes;    ///< the line that a host shares with others, or no_site
+  std::vector<netem::machine_index> peers; ///< index: as `hosts`
+  std::vector<netem::site_index> homes;    ///< shared line of each host, or no_site
   std::map<std::string, netem::region_index> regions;
-  std::map<std::string, netem::site_index> shared; ///< shared links, by region
+  std::map<std::string, netem::site_index> shared; ///< shared link of each region
 };
 
-/// Adds regions, links, sites and machines to a fabric that has none yet.
+/// Adds regions, links, sites and machines to an empty fabric.
 network_machines build_network(const scenario& what, const std::vector<host_spec>& hosts,
                                netem::fabric& net);
 

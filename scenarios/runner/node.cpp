@@ -33,9 +33,9 @@ result<node_role> role_of(const scenario& what, const node_options& node,
   std::string groups;
   for (const auto& group : what.peers) groups += (groups.empty() ? "" : ", ") + group.name;
   if (node.group.empty())
-    return failure{fmt::format("the scenario has no host '{}'; its hosts are named {}-0 and so on, "
-                               "and {}; or say with --group which of its groups "
-                               "this host is like: {}",
+    return failure{fmt::format("the scenario has no host '{}'. Its hosts are {}-0 and so on, "
+                               "and {}. Use one of these names, or choose the group of a new host "
+                               "with --group: {}",
                                node.name, what.peers.front().name, shards.front(), groups)};
   const auto like = std::find_if(hosts.begin(), hosts.end(),
                                  [&](const host_spec& h) { return h.group == node.group; });

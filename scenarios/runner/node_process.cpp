@@ -1,5 +1,4 @@
-// A process of a cluster: its links with other hosts, what it reports of itself, and what it
-// answers to operators.
+// A process of a cluster: its links with other hosts, its reports and its answers to operators.
 #include "scenarios/record/version.hpp"
 #include "scenarios/runner/run_state.hpp"
 
@@ -60,7 +59,7 @@ real_network runner::state::network_between_hosts() {
                                 netem::wire::refusal why, const std::string& text, bool fatal) {
     if (why == netem::wire::refusal::ourselves) return;
     if (why == netem::wire::refusal::none) {
-      // It is tried again and again: the first time is news.
+      // The wire dials this address repeatedly. Report only the first failure.
       std::lock_guard guard(watching);
       if (!unreached.insert(where).second) return;
     }
@@ -96,7 +95,7 @@ real_network runner::state::network_between_hosts() {
   return out;
 }
 
-/// Nodes of the DHT learn of each other by the links between their hosts.
+/// Introduces DHT nodes to each other when their hosts link.
 void runner::state::meet(netem::host_index mine, const netem::wire::connected_peer& other) {
   if (!options.node || !other.service) return;
   caf::actor node;
@@ -109,7 +108,7 @@ void runner::state::meet(netem::host_index mine, const netem::wire::connected_pe
     in->clock().as_host(mine, [&] { caf::anon_send(node, actors::introduced{other.service}); });
 }
 
-/// A node signs each contribution at once, so that a process that is killed leaves its signature.
+/// Signs each contribution at once, so that a killed process leaves a signed contribution.
 void runner::state::on_contribution(const run_directory* to, const std::string& scenario_hash,
                                     const swarm_round& round, std::uint64_t samples) {
   ++contributed.rounds;
@@ -118,7 +117,7 @@ void runner::state::on_contribution(const run_directory* to, const std::string& 
   const auto text = contribution_text(contributed, options.node->name, scenario_hash,
                                       started_utc_ns, started_utc_ns + round.ended.count());
   contribution = options.node->sign(contribution_kind, text);
-  // That the disk is full is said of the files that the run cannot do without.
+  // Ignore a full disk here. The writers of essential files report it.
   if (to != nullptr) static_cast<void>(to->write(contribution_file, contribution));
 }
 

@@ -9,8 +9,8 @@ namespace shoal::scenarios {
 
 namespace {
 
-/// How long a peer may believe to be in sync while others have gone on: it hears of them after a
-/// round that it cannot join, from records that it reads every so often.
+/// Returns how long a stale peer may consider itself in sync. Such a peer learns of newer epochs
+/// only after a round that it cannot join, from progress records that it reads periodically.
 duration staleness_allowed(const scenario& what) {
   const auto until_heard = std::max(scenarios::invariant_options{}.staleness_allowed,
                                     what.averaging.round_timeout + 6 * what.training.max_refresh);
@@ -64,7 +64,7 @@ observer_options runner::state::what_to_watch(const run_directory* directory) {
       out.links_lost = seen.links_lost;
       out.held_back = seen.held_back;
       out.bulk_window_bytes = seen.unhandled_bytes;
-      // Names of closed lists, which outlive this.
+      // The names are string literals, so views of them stay valid.
       const auto of = [](const std::map<std::string, std::uint64_t>& counts,
                          std::string_view name) { return counts.at(std::string(name)); };
       for (const auto name : netem::wire::gate_refusal_names)
@@ -78,7 +78,7 @@ observer_options runner::state::what_to_watch(const run_directory* directory) {
     };
   if (has_nat(what))
     out.true_reach = [this](std::uint32_t machine) {
-      // The classes stand in the order of actors::reach, which begins with unknown.
+      // The classes have the order of actors::reach, which begins with unknown.
       const auto found = peer_of.find(machine);
       return found == peer_of.end()
                  ? actors::reach::unknown
@@ -93,7 +93,7 @@ observer_options runner::state::what_to_watch(const run_directory* directory) {
   const auto codecs = codecs_of(what.averaging, *averaged).first;
   out.invariants.mass.aggregator = actors::aggregators().find(what.averaging.aggregator);
   auto& mass = out.invariants.mass.allowed;
-  // A codec that drops values counts as part of the contribution.
+  // A codec that drops values has its losses counted in the contribution.
   if (codecs.contributions && !codecs.contributions->drops_values()) {
     mass.loss = kernels::largest_loss(codecs.contributions->which());
     mass.loss_of_small = kernels::smallest_loss(codecs.contributions->which());
@@ -104,8 +104,7 @@ observer_options runner::state::what_to_watch(const run_directory* directory) {
     mass.mean_loss_of_small = kernels::smallest_loss(codecs.means->which());
     mass.largest = std::min(mass.largest, kernels::largest_value(codecs.means->which()));
   }
-  // A dead peer's last lease may be nobody's for another lease time, from when the next primary
-  // takes over.
+  // After a takeover, the last lease of a dead peer may stay without owner for one more lease time.
   out.invariants.takeovers = options.node || has_takeovers(what);
   if (out.invariants.takeovers) out.invariants.lease_time += what.network.detection_time;
   const auto traits = traits_of(what);

@@ -1,4 +1,4 @@
-// Running time: to the goal, and on until nothing is under way.
+// Advances the world's time to the goal of the run, and then until no work is under way.
 #include "actors/host_messages.hpp"
 #include "scenarios/runner/run_state.hpp"
 
@@ -43,8 +43,7 @@ bool runner::state::quiet() const {
       return false;
   }
   if (in->net().active_flows() > 0) return false;
-  // Two primaries that were cut off from each other have to meet, and one that takes over to be
-  // there.
+  // Wait until two separated primaries have met, and until a replica that takes over is primary.
   if (shards.empty()) return true;
   const auto replicas = [this] {
     std::lock_guard guard(watching);
@@ -56,8 +55,9 @@ bool runner::state::quiet() const {
   return shards.size() == 1 || !some || primaries_of(replicas, alive) == 1;
 }
 
-/// Between two slices, on this thread: in sim at a time that is the same in each run, in emulate
-/// away from the actors' threads. Neither virtual time nor history notices.
+/// Measures the held-out loss between two slices of time, on this thread. In sim, the virtual time
+/// of the measurement is the same in each run. In emulate, the actors' threads go on. The
+/// measurement takes no virtual time and leaves no event.
 void runner::state::measure_held_out() {
   {
     std::lock_guard guard(watching);
@@ -82,8 +82,8 @@ duration runner::state::run_world(bool& interrupted) {
     std::lock_guard guard(watching);
     return !observers->write_error() && !checkpoint_error;
   };
-  // A replica that only follows sees no step and no commit: when everybody has left, and nobody was
-  // only restarted, it is over.
+  // A replica that only follows sees no step and no commit. For this replica the run is over when
+  // all hosts have left for good.
   const auto end_if_deserted = [&] {
     std::lock_guard guard(watching);
     const auto since = deserted.since();
@@ -103,8 +103,8 @@ duration runner::state::run_world(bool& interrupted) {
   }
   auto ended = goal.reached() ? goal.time() : in->clock().now();
   drain();
-  // The others may be a step behind: they find us for as long as it takes to take us for dead
-  // twice.
+  // Other hosts may be a step behind and still need this one. Stay for twice the time after which
+  // they would consider this host dead.
   const auto stays = options.node && goal.reached()
                          ? in->clock().now() + 2 * what.network.detection_time
                          : duration{};
@@ -124,8 +124,8 @@ duration runner::state::run_world(bool& interrupted) {
       if (role.peer) observers->on_host_killed(stamp(now), id, "left");
     }
   }
-  // From here on nobody serves the clock and no actor runs: what the observers know can be read.
-  // The wire's threads may still report.
+  // From here on no thread serves the clock and no actor runs, so the observers can be read. The
+  // wire's threads may still report.
   in->clock().settle();
   std::lock_guard guard(watching);
   over = true;

@@ -1,5 +1,5 @@
-// A run while it goes on: what the files of this folder that build the world, watch it and run time
-// share. Private to them.
+// The state of a run in progress. Private to the files of this folder, which build the world, watch
+// it and advance its time.
 #pragma once
 
 #include "actors/data/sample_ledger.hpp"
@@ -44,69 +44,70 @@ inline double seconds_since(wall_clock::time_point start) {
   return std::chrono::duration<double>(wall_clock::now() - start).count();
 }
 
-/// Some host of `what` is behind address translation.
+/// True if a host of `what` is behind address translation.
 bool has_nat(const scenario& what);
-/// How peers of `what` find out how they are reached.
+/// Configures how peers of `what` detect whether other hosts can reach them.
 actors::reachability_config reachability_of(const scenario& what);
-/// A fault of this kind keeps hosts from hearing of others.
+/// True if a fault of this kind keeps hosts from receiving messages.
 bool cuts_off(fault_kind what);
 
 struct runner::state {
   scenario what;
   runner_options options;
   std::unique_ptr<prepared_workload> work;
-  std::shared_ptr<const actors::workload>
-      averaged;                        // what peers compute: work->work(), or PowerSGD around it
-  std::optional<training_start> start; // instead of a fresh model
-  std::vector<std::optional<churned_host>> join_plan; // by host
+  // The workload of the peers: work->work(), or PowerSGD around that workload.
+  std::shared_ptr<const actors::workload> averaged;
+  std::optional<training_start> start;                // checkpoint in place of the initial model
+  std::vector<std::optional<churned_host>> join_plan; // index: as `hosts`
   std::vector<host_spec> hosts;
-  node_role role; // what this process is; with options.node
+  node_role role; // role of this process; used with options.node
 
-  // While it runs. On the wall clock actors of several threads observe at once: `watching` guards
-  // the observers and what stands between here and `started`. It is the last lock that is taken:
-  // under it nobody calls the world.
+  // State of the running world. On the wall clock, actors of several threads observe at once.
+  // `watching` guards the observers and the members from here to `started`. It is the innermost
+  // lock: no code that holds it calls the world.
   mutable std::recursive_mutex watching;
-  duration last_event{}; // observers' time never goes back
-  bool over = false;     // what the wire still has to say is too late
+  duration last_event{}; // latest time of an event; keeps the observers' time monotonic
+  bool over = false;     // the run has ended; later reports of the wire are ignored
   std::map<netem::host_index, rng> failpoint_draws;
   std::unique_ptr<run_observers> observers;
   rounds_recorder rounds;
-  node_diary diary; // with options.node
+  node_diary diary; // used with options.node
   std::shared_ptr<actors::state_pool> pool;
   actors::averaging_codecs codecs;
   std::vector<shard_unit> shards;
-  std::uint64_t shards_started = 0; // and so the next one's index range
+  std::uint64_t shards_started = 0; // also the index range of the next shard to start
   std::unique_ptr<churn_engine> churn;
   std::unique_ptr<world> in;
   std::unique_ptr<effects> on_hosts;
   std::unique_ptr<fault_engine> faults;
   std::vector<line_plan> line_plans;
   std::unique_ptr<line_engine> lines;
-  std::vector<netem::machine_index> machines;          // of the peers
+  std::vector<netem::machine_index> machines;          // machines of the peers; index: as `hosts`
   std::map<netem::machine_index, std::size_t> peer_of; // index into hosts
-  std::map<netem::machine_index, caf::actor> peers;    // of those that run
-  std::map<netem::machine_index, caf::actor> nodes; // of the DHT, on those and on the shard's host
+  std::map<netem::machine_index, caf::actor> peers;    // actors of the running peers
+  std::map<netem::machine_index, caf::actor> nodes;    // DHT nodes, on hosts of peers and of shards
   std::shared_ptr<actors::signature_cache> signatures;
-  std::map<actors::peer_id, std::uint64_t> open_rounds; // contributed and not ended
-  std::set<actors::peer_id> dead;                       // wall clock only
-  std::set<std::string> unreached; // addresses that could not be dialled since they last could
-  desertion deserted;              // of a shard in a cluster
+  std::map<actors::peer_id, std::uint64_t>
+      open_rounds;                 // rounds with a contribution that have not ended
+  std::set<actors::peer_id> dead;  // killed hosts; wall clock only
+  std::set<std::string> unreached; // addresses whose last dial failed
+  desertion deserted;              // tracks departures of hosts, for a shard of a cluster
   std::uint64_t rounds_asked = 0;
-  std::filesystem::path checkpoint_folder;   // empty: none are kept
-  std::set<std::uint64_t> checkpoint_epochs; // that have one
+  std::filesystem::path checkpoint_folder;   // empty: the run keeps no checkpoints
+  std::set<std::uint64_t> checkpoint_epochs; // epochs with a checkpoint
   std::optional<failure> checkpoint_error;
   std::uint64_t held_out_next = 0; // epoch of the next held-out loss; 0: none
   bool held_out_due = false;
-  run_goal goal; // where the run ends
+  run_goal goal; // decides the end of the run
   std::atomic<bool> draining{false}, told_to_leave{false};
   duration deserted_for() const { return 5 * what.network.detection_time; }
   wall_clock::time_point started = wall_clock::now();
-  std::int64_t started_utc_ns = 0; // when the world's time began
-  contribution_total contributed;  // of a node
-  std::string contribution;        // its signed word, with keys
+  std::int64_t started_utc_ns = 0; // UTC of the world's time zero
+  contribution_total contributed;  // contribution of this node
+  std::string contribution;        // signed text of `contributed`, with options.node->sign
 
   ~state() {
-    // Addresses do not outlive their world.
+    // Actor addresses must not outlive their world.
     peers.clear();
     nodes.clear();
     in.reset();
@@ -120,7 +121,7 @@ struct runner::state {
   const role_definition& role_on(netem::machine_index machine) const {
     return *hosts[peer_of.at(machine)].role;
   }
-  /// Whether this process runs that host.
+  /// True if this process runs the peer at index `host`.
   bool runs_peer(std::size_t host) const { return !options.node || role.peer == host; }
   bool runs_shard(std::size_t shard) const { return !options.node || role.shard == shard; }
   world_options options_of_world();
@@ -137,7 +138,7 @@ struct runner::state {
   bool lives(netem::machine_index machine) const {
     return in->net().host_on(machine) != netem::no_host;
   }
-  /// The ledger that counts.
+  /// The authoritative ledger: leading_ledger().
   const actors::sample_ledger& ledger() const {
     return leading_ledger(shards, [this](netem::machine_index machine) { return lives(machine); });
   }
@@ -145,7 +146,7 @@ struct runner::state {
   void on_event(const netem::delivered_event& event);
   void on_observation(const actors::host& from, const actors::observation& seen);
   void keep_checkpoint(const actors::state_ptr& state, std::uint64_t data_from);
-  /// Where the data of a later run begins: in indices of the very first one.
+  /// Index of the run's first sample, counted from the first run of a chain of checkpoints.
   std::uint64_t data_before() const { return start ? start->data_from : 0; }
   actors::model_state first_state() const { return start ? start->state : averaged->initial(); }
   void drain();
@@ -157,9 +158,9 @@ struct runner::state {
   result<void> write(const run_directory& to, const summary& result, bool interrupted) const;
   live_status status(const char* doing);
   observer_options what_to_watch(const run_directory* directory);
-  /// Measures the first state, and says in `into` what its model writes.
+  /// Measures the initial state, and stores a text sample of its model in `into`.
   double measure_first(run_outcome& into);
-  /// What came of the run, for the summary. `first_loss`: as measure_first() has it.
+  /// Collects the facts of the summary. `first_loss` is the result of measure_first().
   end_facts facts(const actors::model_state& best, double first_loss, bool interrupted);
   void complete(run_outcome& into) const;
   std::array<std::uint64_t, 4> bytes_sent() const; // data, averaging, state, control

@@ -1,4 +1,4 @@
-// The runner's part in events and observations while a run goes on.
+// Handles the events and observations of a run in progress.
 #include "actors/averaging/observations.hpp"
 #include "actors/data/observations.hpp"
 #include "actors/failpoints.hpp"
@@ -10,8 +10,8 @@
 
 namespace shoal::scenarios {
 
-/// Half of the branches, the same ones at each host (swarm testing), and each host has draws of its
-/// own.
+/// Decides whether a host takes a branch of actors/failpoints.hpp. The seed enables half of the
+/// branches, the same ones at each host (swarm testing). Each host has its own random stream.
 bool runner::state::takes_failpoint(netem::host_index host, std::string_view branch) {
   const auto& all = actors::failpoint::all;
   const auto number =
@@ -45,12 +45,12 @@ void runner::state::on_event(const netem::delivered_event& event) {
   peers.erase(machine);
 }
 
-/// The first peer at the epoch writes it down: all that get there by steps hold the same bits, or,
-/// of parameters that are averaged in groups, equally good ones.
+/// Saves a checkpoint when the first peer reaches an epoch. All peers that reach the epoch by steps
+/// hold the same bits. If groups average parameters, the peers' states differ but are equally good.
 void runner::state::keep_checkpoint(const actors::state_ptr& state, std::uint64_t data_from) {
   std::lock_guard guard(watching);
   if (checkpoint_error || !checkpoint_epochs.insert(state->epoch).second) return;
-  // In groups, others may have used samples that come later than those that one peer hears of.
+  // With groups, other peers may have used later samples than this peer heard of.
   if (traits_of(what).averages_parameters) data_from += count_of(what) * what.data.prefetch_samples;
   const auto name = fmt::format("epoch-{}.ckpt", state->epoch);
   if (auto saved =
@@ -63,7 +63,7 @@ void runner::state::on_observation(const actors::host& from, const actors::obser
   auto machine = in->net().machine_of(in->index_of(from));
   auto now = in->clock().now();
   std::lock_guard guard(watching);
-  // Killed by another thread while it was about to say this: it happened nowhere.
+  // Ignore an actor whose host another thread has killed meanwhile.
   if (over || dead.contains(from.id())) return;
   observers->on_observation(stamp(now), from.id(), machine, from.name(), seen);
   if (options.node) diary.observe(now, seen);

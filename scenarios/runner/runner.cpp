@@ -39,8 +39,7 @@ bool has_nat(const scenario& what) {
 actors::reachability_config reachability_of(const scenario& what) {
   actors::reachability_config out;
   out.enabled = has_nat(what);
-  // In a swarm that is quick about everything else, waiting for who does not answer is quicker,
-  // too.
+  // A swarm with a short refresh interval also waits less for a peer that does not answer.
   out.timeout = std::min(out.timeout, 2 * what.training.max_refresh);
   return out;
 }
@@ -81,12 +80,12 @@ result<std::unique_ptr<runner>> runner::prepare(scenario what, runner_options op
     auto role = role_of(what, *options.node, s->hosts);
     if (!role) return failure{role.error()};
     s->role = *role;
-    // Before anything is written.
+    // Check the address before the run writes any file.
     if (options.node->listen)
       if (auto free = netem::wire::check_can_listen(*options.node->listen); !free)
         return failure{free.error()};
     options.baseline = false;
-    what.expect.clear(); // of whole swarms
+    what.expect.clear(); // expectations are about whole swarms
   }
   auto work =
       prepare_workload(what, !options.sizes_only && (!options.node || s->role.shard.has_value()));
@@ -106,7 +105,7 @@ result<std::unique_ptr<runner>> runner::prepare(scenario what, runner_options op
   auto lines = plan_lines(what);
   if (!lines) return failure{lines.error()};
   auto cores = std::max(1u, std::thread::hardware_concurrency());
-  // On the wall clock one core is for the actors.
+  // On the wall clock, leave one core to the actors.
   if (options.threads == 0) options.threads = what.world == "sim" ? cores : std::max(1u, cores - 1);
   s->what = std::move(what);
   s->options = std::move(options);
@@ -143,8 +142,8 @@ result<void> runner::state::write(const run_directory& to, const summary& result
   if (!shards.empty())
     if (auto done = write_ledger(to.file("ledger.csv").string(), ledger()); !done) return done;
   if (auto done = rounds.write(to.file("rounds.csv").string()); !done) return done;
-  // Of a peer that knows no ledger: what it heard of. Whoever starts again from it says where the
-  // data go on, if that is not enough.
+  // A peer of a cluster has no ledger, so it counts only the samples that it heard of. A later run
+  // from this checkpoint can set the first sample itself.
   if (auto best = pool->best(); best && !role.shard) {
     const auto used = shards.empty() ? best->samples : ledger().high_water();
     if (auto done = work->save(*best, data_before() + used, to.file("final.ckpt").string()); !done)
@@ -157,7 +156,7 @@ std::string runner::advice() const {
   const auto& s = *state_;
   const auto& work = *s.work->work();
   if (s.simulated() || work.is_size_only()) return {};
-  // All devices at full rate against what the compute threads can do.
+  // Compare the rate of all devices with the rate of the compute threads.
   auto batch = s.what.training.micro_batch;
   std::vector<std::byte> samples(batch * work.sample_bytes());
   for (std::uint64_t i = 0; i < batch; ++i)
@@ -219,7 +218,7 @@ end_facts runner::state::facts(const actors::model_state& best, double first_los
   return out;
 }
 
-/// What the summary has from the world itself, and whether it is what the scenario expects.
+/// Adds the world's own figures to the summary, and judges the scenario's expectations.
 void runner::state::complete(run_outcome& into) const {
   into.late = in->late();
   if (const auto totals = in->net().nat_totals(); totals && into.summary.reachability) {
@@ -233,7 +232,7 @@ void runner::state::complete(run_outcome& into) const {
   }
   if (!simulated())
     into.summary.distortion = summary::late_totals{into.late.late_steps, into.late.late_seconds};
-  // An expectation of the end of a run need not hold before it.
+  // Do not judge a run that ended early: expectations are about the end of a run.
   const bool early =
       into.interrupted || (!goal.reached() && options.until && *options.until < what.stop_time);
   into.expectations_judged = !early || what.expect.empty();
@@ -268,23 +267,23 @@ result<run_outcome> runner::run() {
   if (s.options.listener != nullptr) s.options.listener->begun(s.run_yaml(false));
 
   run_outcome out;
-  // Before there is a world, so that the row of time 0 has it, and the wall clock does not pay for
-  // it.
+  // Measure before the world starts. The row of time 0 then has the loss, and the measurement takes
+  // no time on the wall clock.
   const auto first_loss = s.measure_first(out);
   s.build();
   s.started_utc_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(
                          std::chrono::system_clock::now().time_since_epoch())
                          .count() -
                      s.in->clock().now().count();
-  // A process of a cluster may be killed: the file says whose the other files are.
+  // Write run.yaml early: it identifies the other files even if the process is killed.
   if (s.options.node && directory)
     if (auto written = directory->write("run.yaml", s.run_yaml(false)); !written)
       return failure{written.error()};
   const auto ended = s.run_world(out.interrupted);
   if (auto broken = s.in->broken()) return failure{*broken};
   if (s.checkpoint_error) return *s.checkpoint_error;
-  const auto best =
-      s.role.shard ? s.pool->initial() : s.pool->best(); // a shard's process has trained nothing
+  const auto best = s.role.shard ? s.pool->initial()
+                                 : s.pool->best(); // the process of a shard has no trained state
   const auto facts = s.facts(*best, first_loss, out.interrupted);
   out.text_after = s.work->sample_text(*best, s.what.seed);
   auto finished = s.observers->finish(facts, out.summary);

@@ -1,4 +1,4 @@
-// Builds the world that a scenario describes, runs it, and says what came of it.
+// The runner builds the world of a scenario, runs it and returns the outcome.
 #pragma once
 
 #include "actors/host.hpp"
@@ -17,40 +17,39 @@
 
 namespace shoal::scenarios {
 
-/// What a live display shows.
+/// Status of a run in progress, for a live display.
 struct live_status {
   run_progress progress;
   round_counts rounds;
   double wall_seconds = 0;
   std::uint64_t epochs_target = 0;
   duration stop_time{};
-  const char* doing = "running"; ///< or 'ending', 'baseline'
-  bool virtual_time = true;      ///< else the wall clock's
+  const char* doing = "running"; ///< phase: 'running', 'ending' or 'baseline'
+  bool virtual_time = true;      ///< false: times are on the wall clock
 };
 
 struct runner_options {
-  std::string out; ///< run directory; empty: nothing is written
+  std::string out; ///< run directory; empty: the run writes no files
   bool force = false;
-  unsigned threads = 0;          ///< compute threads; 0: as many as there are cores
-  std::string build;             ///< which sources the program was made of, for run.yaml
+  unsigned threads = 0;          ///< compute threads; 0: the number of cores
+  std::string build;             ///< version of the program's sources, for run.yaml
   bool baseline = true;          ///< measure loss.baseline and loss.bigram
-  std::optional<duration> until; ///< end at this virtual time at the latest
+  std::optional<duration> until; ///< latest end of the run, virtual time
   std::function<void(const live_status&)> on_status; ///< called about five times a second
-  std::function<bool()> interrupted;                 ///< asked as often; true ends the run cleanly
-  /// Called once before the run begins, with the values that it will have.
+  std::function<bool()> interrupted;                 ///< called as often; true ends the run cleanly
+  /// Called once before the run begins, with the registry of the run's metrics.
   std::function<void(const std::shared_ptr<prometheus::Registry>&)> on_metrics;
 
-  bool sizes_only =
-      false; ///< compute nothing: sizes and durations are the scenario's, numbers there are none
-  std::uint64_t end_at_epoch =
-      0; ///< end the run there if training goes on longer; 0: it does not matter
-  run_listener* listener = nullptr; ///< hears what the run directory gets; outlives the runner
+  /// Compute no numbers. Messages and jobs keep the sizes and durations of the scenario.
+  bool sizes_only = false;
+  std::uint64_t end_at_epoch = 0;   ///< epoch at which the run ends at the latest; 0: no limit
+  run_listener* listener = nullptr; ///< receives all rows of the run directory; outlives the runner
 
-  std::optional<node_options> node; ///< with world 'cluster': this process is one host of it
+  std::optional<node_options> node; ///< options of this process, with world 'cluster'
 
   // For tests.
-  std::string conduct; ///< of all hosts, a name of actors::conducts(); empty: as the scenario says
-  /// A host takes a branch of actors/failpoints.hpp. May be empty.
+  std::string conduct; ///< conduct of all hosts (actors::conducts()); empty: the scenario's
+  /// Called when a host takes a branch of actors/failpoints.hpp. May be empty.
   std::function<void(std::string_view branch)> on_failpoint;
   bool share_states = true;
   std::function<void(const actors::host&, const actors::observation&)> on_observation;
@@ -59,15 +58,16 @@ struct runner_options {
 struct run_outcome {
   scenarios::summary summary;
   bool interrupted = false;
-  bool expectations_judged = true; ///< false if the run was ended early and there are any
-  distortion late;                 ///< emulate only
-  std::vector<std::string> missed; ///< expectations that did not hold, a sentence each
-  std::string text_prompt, text_before, text_after; ///< samples of the model, if it writes text
+  bool expectations_judged =
+      true;        ///< false if the run ended early and the scenario has expectations
+  distortion late; ///< emulate only
+  std::vector<std::string> missed;                  ///< one sentence for each missed expectation
+  std::string text_prompt, text_before, text_after; ///< text samples of a model that writes text
 };
 
-/// The longest job of a peer that computes beside its rounds, or averages parameters: it ends the
-/// one that it has begun before it follows the others, or applies an average. Zero for who waits
-/// for its rounds.
+/// Returns the longest compute job of a peer that computes during rounds. Such a peer finishes its
+/// current job before it applies an average or follows the other peers. Zero for methods whose
+/// peers wait for their rounds.
 duration job_before_following(const scenario& what);
 
 class runner {
@@ -76,8 +76,8 @@ public:
   static result<std::unique_ptr<runner>> prepare(scenario what, runner_options options);
   ~runner();
 
-  /// What to change before an emulation that this machine cannot keep up with, a sentence with the
-  /// --set arguments that would fit; empty if it can, and in sim. Measures one real step.
+  /// Measures one real step and returns advice if this machine is too slow for the emulation. The
+  /// advice is a sentence with suitable --set arguments. Empty in sim and on a fast machine.
   std::string advice() const;
 
   /// Runs to the end and writes the run directory. Call once.

@@ -1,4 +1,4 @@
-// The hosts of the data shard that a process runs, and which of their ledgers counts.
+// The data shard's hosts in this process, and the choice of their authoritative ledger.
 #pragma once
 
 #include "actors/data/shard_replica.hpp"
@@ -15,9 +15,9 @@ class sample_ledger;
 
 namespace shoal::scenarios {
 
-/// A replica of the data shard, its latest incarnation.
+/// The latest incarnation of one replica of the data shard.
 struct shard_unit {
-  /// Actors on its idle host: the shard and its DHT node.
+  /// Number of actors on an idle host: the shard and its DHT node.
   static constexpr std::uint64_t idle_actors = 2;
 
   std::uint32_t machine = 0; ///< netem::machine_index
@@ -27,11 +27,12 @@ struct shard_unit {
 
 using machine_lives = std::function<bool(std::uint32_t machine)>;
 
-/// Living replicas that believe to be the primary.
+/// Returns the number of living replicas that consider themselves the primary.
 std::size_t primaries_of(const std::vector<shard_unit>& shards, const machine_lives& lives);
 
-/// The ledger that counts: of the living primary with the lowest index range, else of a follower,
-/// else of a replica that still seeks the others. Requires: there are shards, and each was started.
+/// Returns the authoritative ledger. The living primary with the lowest index range holds this
+/// ledger. Without a living primary, a follower's ledger counts, or else that of a replica which
+/// still seeks the other replicas. Requires: `shards` is not empty, and each shard was started.
 const actors::sample_ledger& leading_ledger(const std::vector<shard_unit>& shards,
                                             const machine_lives& lives);
 

@@ -15,7 +15,7 @@ namespace shoal::scenarios {
 
 namespace {
 
-// Virtual worlds begin at a fixed UTC, so that expirations are the same in every run.
+// Virtual worlds begin at a fixed UTC, so that record expiry times are equal in all runs.
 constexpr std::int64_t epoch_utc_ns = 1'700'000'000'000'000'000;
 
 std::uint64_t name_key(std::string_view text) {
@@ -88,7 +88,7 @@ public:
                              });
       return;
     }
-    // A step lasts as long as its profile says, or as long as it really takes.
+    // A step lasts as long as its profile says, or longer if the computation takes longer.
     world_.pool_->submit(
         [this, job = std::string(job), work = std::move(work), start, paused, time, tell] {
           try {
@@ -117,7 +117,7 @@ public:
     return world_.takes_failpoint && world_.takes_failpoint(index_, branch);
   }
   void observe(const actors::observation& what) override {
-    // What an actor does after its host died under it happens nowhere.
+    // Ignore observations of an actor whose host is dead.
     if (world_.on_observation && world_.net_->alive(index_)) world_.on_observation(*this, what);
   }
   void arriving() noexcept override { world_.net_->note_arrival(index_); }
@@ -157,7 +157,7 @@ world::world(world_options options)
   net.on_transfer = options_.on_transfer;
   net.hole_punching = options_.hole_punching;
   if (options_.real) {
-    // Among strangers nobody may know what we draw: keys come of it.
+    // In a cluster, draws must be secret, because keys derive from them.
     if (options_.real->alone)
       secret_ = std::uint64_t{std::random_device{}()} << 32 | std::random_device{}();
     SHOAL_CHECK(options_.mode == netem::time_mode::wall_clock, "a real network takes real time");
@@ -175,7 +175,7 @@ world::world(world_options options)
 }
 
 world::~world() {
-  // Ends every actor in the ordinary way, so that nothing survives the world.
+  // Ends every actor in the ordinary way, so that no actor outlives the world.
   net_->stop_reporting();
   auto hosts = [this] {
     std::lock_guard guard(mutex_);
@@ -267,7 +267,7 @@ void world::job_threw(std::string_view job, std::string_view host, std::exceptio
 
 actors::host& world::boot(netem::machine_index machine) {
   std::optional<std::uint32_t> incarnation;
-  // Tenths of a second: nobody is up again sooner.
+  // Count tenths of a second, because no process restarts faster.
   if (options_.real && options_.real->alone)
     incarnation = static_cast<std::uint32_t>(utc_ns() / 100'000'000);
   auto index = net_->start_host(machine, incarnation);

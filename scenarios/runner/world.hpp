@@ -1,5 +1,5 @@
-// A world: CAF, the clock, the emulated network and the compute threads, put together. Hosts in it
-// implement actors::host, so the same protocol actors run in sim and emulate.
+// A world combines CAF, the clock, the emulated network and the compute threads. Its hosts
+// implement actors::host, so that the same protocol actors run in all worlds.
 #pragma once
 
 #include "actors/host.hpp"
@@ -21,27 +21,28 @@
 
 namespace shoal::scenarios {
 
-/// Steps that took longer in reality than their profile says. Above a few percent the emulation is
-/// slower than what it emulates, and its times predict nothing.
+/// Counts steps that took longer in reality than in their profile. Above a few percent of excess,
+/// the emulation is slower than the emulated hosts, and its times predict nothing.
 struct distortion {
   std::uint64_t steps = 0, late_steps = 0;
   double profile_seconds = 0, late_seconds = 0;
 
-  /// Share of compute time that came on top.
+  /// Extra compute time as a fraction of the profile's time.
   double excess() const noexcept {
     return profile_seconds > 0 ? late_seconds / profile_seconds : 0;
   }
 };
 
-/// Hosts that talk over a real network, on the wall clock.
+/// Options of a real network between hosts, on the wall clock.
 struct real_network {
-  netem::wire::wire_options
-      options; ///< what the world knows it fills in: the clock, the detection time, the messages
-  bool shaped = false; ///< what is sent passes the emulated network first
-  bool paced = true;   ///< steps last as long as their profile says, at least
-  /// Where a host listens.
+  /// The world fills in the clock, the detection time and the messages.
+  netem::wire::wire_options options;
+  bool shaped = false; ///< messages pass the emulated network first
+  bool paced = true;   ///< a step lasts at least as long as its profile says
+  /// Returns the options of a host, such as its listening address.
   std::function<netem::wire::host_options(const std::string& name)> host;
-  /// True: a host is one process of many. UTC is the machine's, and incarnations ascend with it.
+  /// True if the process runs one host of many. UTC is then the machine's clock, and each start
+  /// takes its incarnation from this clock, so that incarnations ascend.
   bool alone = false;
 };
 
@@ -57,7 +58,7 @@ struct world_options {
   netem::tcp_options tcp;
   std::function<void(const netem::transfer_record&)> on_transfer; ///< may be empty
   double hole_punching = 0.7;
-  std::optional<real_network> real; ///< none: the network is the emulated one alone
+  std::optional<real_network> real; ///< empty: only the emulated network
 };
 
 class world {
@@ -68,43 +69,44 @@ public:
 
   netem::coordinator& clock() noexcept { return clock_; }
   netem::fabric& net() noexcept { return *net_; }
-  /// Null unless the network is real.
+  /// Returns the real network, or null.
   netem::wire::network* wire() noexcept { return wire_.get(); }
   compute_pool& pool() noexcept { return *pool_; }
   caf::actor_system& system() noexcept { return *system_; }
   std::uint64_t seed() const noexcept { return options_.seed; }
 
-  /// Real time only; zeros in virtual time.
+  /// Returns the distortion of real time. All zeros in virtual time.
   distortion late() const;
 
-  /// Why this world cannot go on: a compute job threw (its actor would wait for ever), or the other
-  /// hosts want none of us.
+  /// Returns why this world cannot go on, if so. Either a compute job threw, so that its actor
+  /// would wait for ever, or the other hosts refused this host.
   std::optional<std::string> broken() const;
-  /// Ends it for that reason. Thread safety: any thread.
+  /// Ends the world with the reason `why`. Thread safety: any thread.
   void breaks(std::string why);
 
-  // Wall clock: these are called from several threads at once.
-  /// What actors tell the observers: (host, what).
+  // On the wall clock, several threads call these functions at once.
+  /// An actor on a host reports an observation.
   std::function<void(const actors::host&, const actors::observation&)> on_observation;
   /// A host reached a probe.
   std::function<void(netem::host_index, std::string_view point)> on_probe;
-  /// host::failpoint; empty: never.
+  /// Decides host::failpoint(). Empty: always false.
   std::function<bool(netem::host_index, std::string_view branch)> takes_failpoint;
 
-  /// The clock by which the machine tells the UTC, now and after a restart: off by `offset`, and
-  /// from now on running `drift` faster than time (0.01: one percent). Thread safety: any thread.
+  /// Sets the error of a machine's UTC clock. The clock is off by `offset` now and gains `drift`
+  /// seconds per second (0.01: one percent). A restart keeps the error.
+  /// Thread safety: any thread.
   void set_clock(netem::machine_index machine, duration offset, double drift);
-  /// What its clock is off by now.
+  /// Returns the current error of the machine's clock.
   duration clock_offset(netem::machine_index machine) const;
 
-  /// Boots `machine` and returns its new incarnation. Should it not be able to listen where it is
-  /// to, the world is broken().
+  /// Boots `machine` and returns its new incarnation. If the host cannot listen on its address, the
+  /// world is broken().
   actors::host& boot(netem::machine_index machine);
   netem::host_index index_of(const actors::host& of) const;
   actors::host& host_at(netem::host_index index);
 
-  /// Spawns an actor of class `Actor` on `on`; returns its address, or nothing if it was killed
-  /// meanwhile (wall clock only).
+  /// Spawns an actor of class `Actor` on host `on` and returns its address. On the wall clock, the
+  /// result is null if the host was killed meanwhile.
   template <class Actor, class... Args>
   caf::actor spawn(actors::host& on, Args&&... args) {
     return spawn_by(on, [&](caf::actor_system& system) {
@@ -112,7 +114,7 @@ public:
           system.spawn<Actor>(std::ref(on), std::forward<Args>(args)...));
     });
   }
-  /// The same with a function that spawns the actor.
+  /// Like spawn(), with a function that spawns the actor.
   template <class Spawn>
   caf::actor spawn_by(actors::host& on, Spawn spawn) {
     caf::actor out;
@@ -123,8 +125,8 @@ public:
     return out;
   }
 
-  /// The peer id of a host of this process: its machine in the order of their making, then its
-  /// incarnation; where others make their own, its name's hash instead of the machine.
+  /// Returns the peer id of a host of this process: the machine's index and the incarnation. If
+  /// other processes create peer ids, the hash of the host's name replaces the machine's index.
   actors::peer_id peer_id_of(netem::host_index host) const;
   std::int64_t utc_ns() const;
 
@@ -132,21 +134,21 @@ private:
   class emulated_host;
 
   world_options options_;
-  std::optional<std::uint64_t> secret_; // instead of the seed
+  std::optional<std::uint64_t> secret_; // secret seed of keys, in place of options_.seed
   std::unique_ptr<netem::system_config> config_;
   std::unique_ptr<caf::actor_system> system_;
   netem::coordinator& clock_;
-  std::unique_ptr<netem::wire::network> wire_; // none in sim and emulate
+  std::unique_ptr<netem::wire::network> wire_; // null in sim and emulate
   std::unique_ptr<netem::fabric> net_;
   std::unique_ptr<compute_pool> pool_;
   void job_threw(std::string_view job, std::string_view host, std::exception_ptr what);
 
   struct skew {
-    duration offset{}; // at `since`
+    duration offset{}; // error at time `since`
     double drift = 0;
     duration since{};
   };
-  /// Runs `action` once the host has had `time` since `start`, pauses not counted.
+  /// Runs `action` when the host has run for `time` since `start`, without pauses.
   void after_host_time(netem::host_index host, duration start, duration paused_before,
                        duration time, std::function<void()> action);
 
