@@ -16,7 +16,7 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-/// Whether only a log of all events has this line. The reader's own lines begin with these keys.
+/// Whether the line occurs only in a log of all events. Such lines begin with these keys.
 bool is_fine(std::string_view line) {
   const std::size_t at = line.find(R"("what":")");
   if (at == std::string_view::npos) return false;
@@ -24,7 +24,8 @@ bool is_fine(std::string_view line) {
   return what.starts_with("message\"") || what.starts_with("timer\"") || what.starts_with("down\"");
 }
 
-/// That a fault begins or ends is no event of history: what it does is.
+/// Whether the line is the begin or the end of a fault. The comparison skips such a line: not the
+/// fault itself but its effects are events of history.
 bool is_fault(std::string_view line) {
   return line.find(R"("what":"fault_)") != std::string_view::npos;
 }
@@ -60,7 +61,8 @@ std::string text_of(const json& value) {
   return value.is_string() ? value.get<std::string>() : value.dump();
 }
 
-/// 'home-3#0/2' as 'home-3/2', 'home-3#1' as 'home-3 (start 2)': most hosts start once.
+/// Shortens an actor's name: 'home-3#0/2' becomes 'home-3/2', 'home-3#1' becomes 'home-3 (start
+/// 2)'. Most hosts start once.
 std::string actor_words(const std::string& name) {
   const std::size_t hash = name.rfind('#');
   if (hash == std::string::npos) return name == "-" ? "nobody" : name;

@@ -1,5 +1,5 @@
-// The first event at which two event logs diverge. Lines are compared byte by byte, in order, in
-// constant memory; a log that ends before the other diverges at its end.
+// Finds the first event at which two event logs diverge. Lines are compared byte by byte, in order,
+// in constant memory. A log that ends before the other diverges at its end.
 #pragma once
 
 #include "kernels/base/result.hpp"
@@ -13,36 +13,36 @@
 
 namespace shoal::scenarios {
 
-/// Events shown before and from the divergence on.
+/// Number of events shown before the divergence and from it on.
 constexpr std::size_t context_events = 3;
 
 struct divergence {
-  std::uint64_t common = 0;        ///< events that both logs begin with
-  std::vector<std::string> before; ///< the last of these, as lines of the log
-  std::vector<std::string> a, b;   ///< what follows on each side; empty: the log ends here
+  std::uint64_t common = 0;        ///< number of events that both logs begin with
+  std::vector<std::string> before; ///< the last of the common events, as lines of the log
+  std::vector<std::string> a, b;   ///< the next events of each log; empty: the log ends here
 };
 
-/// Nothing if both logs say the same. With `coarse`, delivered messages, timers and downs are
-/// passed over, so that a log of `all` events can be compared with one of `rounds`.
-/// Errors: a log cannot be read.
+/// The first divergence; empty if both logs are equal. With `coarse`, the comparison skips
+/// delivered messages, timers and downs, so that a log of `all` events can be compared with one of
+/// `rounds`. Errors: a log cannot be read.
 result<std::optional<divergence>> diff_histories(const std::filesystem::path& a,
                                                  const std::filesystem::path& b, bool coarse);
 
-/// A line of the log in words: 'home-3 was killed', 'home-3/2 got part_chunk (40 B) from home-4/0'.
-/// Without its time.
+/// A line of the log in words, without its time: 'home-3 was killed', 'home-3/2 got part_chunk (40
+/// B) from home-4/0'.
 std::string event_words(std::string_view line);
-/// '12.345678901 s'; empty if the line has none.
+/// The time of a line: '12.345678901 s'; empty if the line has none.
 std::string event_time(std::string_view line);
 
-/// Which side has the event that the other lacks: the earlier one of the two; of two at the same
-/// time the start or end of a host. Requires: not both sides ended.
+/// The event that one log has and the other lacks: the earlier one of the two next events. If both
+/// have the same time, it is the start or end of a host. Requires: at least one log goes on.
 struct first_event {
   bool in_b = false;
   std::string line;
 };
 first_event first_effect(const divergence& at);
 
-/// The host that `line` says was started or killed, without its incarnation; else empty.
+/// The host that starts or is killed in `line`, without its incarnation; empty for other lines.
 std::string host_changed(std::string_view line);
 
 } // namespace shoal::scenarios

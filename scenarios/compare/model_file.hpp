@@ -1,4 +1,4 @@
-// Where a run left its model.
+// Finds the model that a run left.
 #pragma once
 
 #include "kernels/base/result.hpp"
@@ -7,8 +7,8 @@
 
 namespace shoal::scenarios {
 
-/// `path` itself if it is a file, else the final.ckpt in that directory. What is in the file is not
-/// looked at. Errors: nothing there; a run that trains no model, by its run.yaml.
+/// `path` itself if it is a file, else the final.ckpt in that directory. The function does not read
+/// the model. Errors: there is no such file; by its run.yaml the run trains no model.
 result<std::filesystem::path> model_file(const std::filesystem::path& path);
 
 } // namespace shoal::scenarios

@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What this version takes for options that `file` does not name.
+/// The options that `file` does not name, with the values that this version gives them.
 std::vector<std::string> new_options(const document& file, const scenario& loaded) {
   const auto before = option_values(file), now = option_values(parse_document(to_yaml(loaded)));
   std::vector<std::string> out;

@@ -1,6 +1,6 @@
-// Running a run again: what is needed for it from its directory, and whether the second time was
-// the same. Another version's run is replayed with a warning that says what changed; it is refused
-// only if its run.yaml has something that this version does not know.
+// Prepares the replay of a run from its directory, and checks whether the replay equals the run. A
+// run of another version is replayed with a warning that says what changed. It is refused only if
+// its run.yaml has something that this version does not know.
 #pragma once
 
 #include "kernels/base/result.hpp"
@@ -17,7 +17,7 @@ namespace shoal::scenarios {
 
 struct run_hashes {
   std::string event;                ///< hexadecimal
-  std::optional<std::string> state; ///< nothing for workloads without numbers
+  std::optional<std::string> state; ///< empty for workloads without numbers
   bool operator==(const run_hashes&) const = default;
 };
 
@@ -25,16 +25,17 @@ struct replay_plan {
   scenario what;
   provenance made_by;
   run_hashes recorded;
-  std::vector<std::string> notes; ///< what may make a difference, known before running
+  std::vector<std::string> notes; ///< warnings before the replay: reasons why it may differ
 };
 
 /// Errors: run.yaml or summary.json is missing or damaged; this version cannot read the scenario;
-/// the run was interrupted; it was in real time, where no two histories are alike.
-/// `build` is this program's.
+/// the run was interrupted; the run was in real time, where no two histories are equal.
+/// `build`: the commit of this program's sources.
 result<replay_plan> plan_replay(const std::filesystem::path& directory,
                                 std::string_view build = {});
 
-/// A note if the training data are not those of the run. `digest_now`: of the workload as prepared.
+/// A note if the training data differ from those of the run. `digest_now`: the digest of the
+/// workload's data as prepared now.
 std::optional<std::string> data_note(const provenance& made_by, const std::string& digest_now);
 
 struct replay_verdict {

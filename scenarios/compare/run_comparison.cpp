@@ -19,7 +19,7 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-/// A line of the table that every comparison has: the one place that names them.
+/// A line of the table that every comparison has. The table below is the only list of these lines.
 struct figure_definition {
   const char* section;
   const char* name;
@@ -41,7 +41,8 @@ std::uint64_t sum(const summary::sent_bytes& of) {
   return of.data + of.averaging + of.state + of.control;
 }
 
-/// From the first step on: when hosts were started is not part of a prediction.
+/// Seconds from the first step on. The time before depends on when hosts were started, which is not
+/// part of a prediction.
 std::optional<double> seconds_of_steps(const run_record& of) {
   std::optional<double> first, last;
   for (const auto& [epoch, row] : of.by_epoch) {
@@ -92,7 +93,7 @@ compared_loss compare_losses(std::string name, run predicted, run actual,
   return out;
 }
 
-/// Without a model there is nothing to learn: all losses are 0.
+/// Whether the run trains a model. Without a model all losses are 0.
 bool learns(run of) {
   return of.final_loss || std::any_of(of.by_epoch.begin(), of.by_epoch.end(), [](const auto& each) {
            return each.second.loss_train.value_or(0) != 0 ||
@@ -111,7 +112,7 @@ std::optional<double> compared_figure::error() const {
 
 bool compared_figure::within() const {
   const auto off = error();
-  // A difference that is exactly what is allowed is within, whatever the division made of it.
+  // The factor absorbs rounding errors, so that an error equal to the tolerance is within.
   return off && std::abs(*off) <= *tolerance * (1 + 1e-12);
 }
 
@@ -207,7 +208,7 @@ result<run_comparison> compare_runs(const std::filesystem::path& predicted,
   };
   const bool both_learn = learns(out.predicted) && learns(out.actual);
   for (const figure_definition& one : definitions) {
-    // A prediction of sizes and durations alone (shoal promote) is none of a loss.
+    // A prediction of sizes and durations alone (shoal promote) predicts no loss.
     const bool judged = std::string_view(one.key) != "loss" || learns(out.predicted);
     out.figures.push_back({one.section, one.name, one.key, one.unit, one.of(out.predicted),
                            one.of(out.actual), judged ? allowed.of(one.key) : std::nullopt});

@@ -1,7 +1,7 @@
-// How far a run was from its prediction: the figures of both side by side, the error of each, and
-// whether those that are judged stay within what is allowed. `shoal diff` (run_diff.hpp) asks
-// another question: whether two runs of one world are the same, event by event, and which option
-// made them part.
+// Compares a run with its prediction. The comparison shows the figures of both side by side, the
+// error of each figure, and whether the judged figures stay within their tolerance. `shoal diff`
+// (run_diff.hpp) asks another question: whether two runs of one world are equal, event by event,
+// and which option made them diverge.
 #pragma once
 
 #include "kernels/base/result.hpp"
@@ -21,30 +21,31 @@ enum class figure_unit : std::uint8_t { seconds, per_second, bytes, count, nats 
 
 /// One line of the table.
 struct compared_figure {
-  std::string section, name; ///< as people see it: 'rounds', 'time, mean'
-  std::string key;           ///< as --tolerance names it: 'round'
+  std::string section, name; ///< as the table shows them: 'rounds', 'time, mean'
+  std::string key;           ///< the name for --tolerance: 'round'
   figure_unit unit = figure_unit::count;
   std::optional<double> predicted, actual;
-  std::optional<double>
-      tolerance{}; ///< a fraction of what was predicted; nothing: it is shown, not judged
+  /// A fraction of the predicted value. Empty: the figure is shown and not judged.
+  std::optional<double> tolerance{};
 
-  /// (actual - predicted) / |predicted|, 0 if they are equal; nothing if one is missing, or 0 was
-  /// predicted and it is not.
+  /// (actual - predicted) / |predicted|; 0 if the two are equal. Empty if one is missing, or if 0
+  /// was predicted and the actual value differs.
   std::optional<double> error() const;
-  /// Judged: there is a tolerance, and at least one of the two has the figure.
+  /// Whether the figure is judged: it has a tolerance, and at least one side has a value.
   bool judged() const { return tolerance && (predicted || actual); }
-  /// Requires: judged(). A figure that only one side has is beyond any tolerance.
+  /// Whether the error is within the tolerance. A figure that only one side has is never within.
+  /// Requires: judged().
   bool within() const;
 };
 
-/// A loss at the epochs that both runs have it at.
+/// A loss at the epochs for which both runs have a value.
 struct compared_loss {
   std::string name; ///< 'train', 'held out'
   struct point {
     std::uint64_t epoch = 0;
     double predicted = 0, actual = 0;
   };
-  std::vector<point> points; ///< ascending
+  std::vector<point> points; ///< ascending by epoch
   /// The point with the largest |actual - predicted|. Requires: points not empty.
   const point& largest() const;
 };
@@ -52,20 +53,20 @@ struct compared_loss {
 struct run_comparison {
   run_record predicted, actual;
   std::vector<compared_figure> figures;
-  std::vector<compared_loss> losses; ///< only those with points
+  std::vector<compared_loss> losses; ///< losses without points are left out
   std::vector<std::string> notes;
 
   bool within() const;
 };
 
-/// What is judged, and how strictly. By default `round`, `rate` and `bytes` may be 10 % off and
-/// `loss` 3 %.
+/// The figures that are judged, and their tolerances. By default `round`, `rate` and `bytes` may be
+/// 10 % off and `loss` 3 %.
 class tolerances {
 public:
   tolerances();
-  /// '10%' for everything that is judged, or 'loss=3%' for one figure, which then is judged, or
-  /// 'bytes=off'. What names a figure wins, whatever the order. Errors: no fraction, or no such
-  /// figure (lists them).
+  /// Parses '10%' for all judged figures, 'loss=3%' for one figure, which then is judged, or
+  /// 'bytes=off'. An argument that names a figure precedes one that does not, in any order.
+  /// Errors: a value is no fraction; there is no such figure (the message lists the figures).
   static result<tolerances> parse(std::span<const std::string> arguments);
 
   std::optional<double> of(const std::string& key) const;
@@ -74,11 +75,11 @@ private:
   std::map<std::string, std::optional<double>> by_key_;
 };
 
-/// Every key of the table, but for reasons, which are not judged.
+/// Every key of the table except for reasons, which are not judged.
 std::vector<std::string> figure_keys();
 
-/// Errors: one side has no run, or a damaged one; the scenarios differ in an option that matters
-/// (the first one is named), unless `force`.
+/// Errors: one side has no run or a damaged one. Without `force`, also: the scenarios differ in an
+/// option that matters (the message names the first such option).
 result<run_comparison> compare_runs(const std::filesystem::path& predicted,
                                     const std::filesystem::path& actual,
                                     const tolerances& allowed = {}, bool force = false);
@@ -87,8 +88,8 @@ struct comparison_style {
   std::size_t columns = 80;
   bool colour = false;
 };
-/// For people: the table, the losses, the verdict. On less than 72 columns a figure takes two
-/// lines.
+/// The comparison for people: the table, the losses, the verdict. If the style has less than 72
+/// columns, a figure takes two lines.
 std::string to_text(const run_comparison& what, const comparison_style& style = {});
 std::string to_json(const run_comparison& what);
 

@@ -28,7 +28,7 @@ struct recorded_run {
     const auto found = options.find(path);
     return found == options.end() ? "" : found->second;
   }
-  /// How many peers' events were recorded; '0': of all.
+  /// The number of peers whose events were recorded; '0' means all peers.
   std::string sample() const {
     const std::string peers = option("record.peers");
     return peers.empty() ? "0" : peers;
@@ -67,8 +67,8 @@ result<recorded_run> read_run(const fs::path& directory) {
   return out;
 }
 
-/// The value of a key of a mapping on one line, as on_one_line() writes it: '{kill: machine,
-/// select: x}'.
+/// The value of a key in a mapping on one line, like '{kill: machine, select: x}'. on_one_line()
+/// writes such lines.
 std::string key_of_line(const std::string& line, const std::string& key) {
   for (const std::string& before : {"{" + key + ": ", ", " + key + ": "})
     if (const std::size_t at = line.find(before); at != std::string::npos) {
@@ -78,7 +78,7 @@ std::string key_of_line(const std::string& line, const std::string& key) {
   return {};
 }
 
-/// The fault that only one side has and that selects `host`; empty if that is not a single one.
+/// The fault that only one side has and that selects `host`; empty unless there is exactly one.
 std::string fault_behind(const run_difference& in, bool in_b, const std::string& host) {
   std::string found;
   for (const option_difference& option : in.options) {
@@ -174,7 +174,7 @@ void add_events(std::string& out, const char* mark, const std::vector<std::strin
     out += fmt::format("  {} {:>20}  {}\n", mark, event_time(line), event_words(line));
 }
 
-/// Of a hash the first digits are enough to see that it is another.
+/// A value as text. A hash is cut to its first digits, which suffice to tell two hashes apart.
 std::string short_text(const value_difference& of, const std::optional<summary_value>& value) {
   std::string text = to_text(value);
   return of.name.ends_with("_hash") ? text.substr(0, 16) : text;

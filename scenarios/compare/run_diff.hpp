@@ -1,4 +1,4 @@
-// Two runs side by side: where their histories diverge, which metrics differ, and which options.
+// Compares two runs: where their histories diverge, which metrics differ, and which options.
 #pragma once
 
 #include "kernels/base/result.hpp"
@@ -15,23 +15,24 @@ namespace shoal::scenarios {
 
 struct run_difference {
   std::string a, b;              ///< the directories, as given
-  bool history_compared = false; ///< false: `notes` says why
+  bool history_compared = false; ///< if false, `notes` says why
   bool finest = false;           ///< each delivered event was compared
   std::optional<divergence> history;
   std::string headline;                  ///< 'home-3 was killed in B', with the fault behind it
-  std::vector<value_difference> metrics; ///< hashes too
+  std::vector<value_difference> metrics; ///< metrics that differ, hashes included
   std::vector<option_difference> options;
   std::vector<std::string> notes;
 
-  /// Same events, same results. Options are not asked: what they change shows in the rest.
+  /// Whether the runs have the same events and results. A difference in options alone does not
+  /// count: an option that matters changes events or results.
   bool same() const noexcept { return !history && metrics.empty(); }
 };
 
-/// Errors: one is no directory of a run, or a file in it is missing or damaged; the message names
-/// it.
+/// Errors: one path is no directory of a run, or a file in it is missing or damaged. The message
+/// names it.
 result<run_difference> diff_runs(const std::filesystem::path& a, const std::filesystem::path& b);
 
-/// For people; ends in a newline.
+/// The differences for people; ends in a newline.
 std::string to_text(const run_difference& what);
 std::string to_json(const run_difference& what);
 

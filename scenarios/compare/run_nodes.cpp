@@ -18,28 +18,28 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// One line of a node's log, its times since the first node began.
+/// One line of a node's log. Times count from the start of the first node.
 struct node_event {
   duration time{};
-  actors::peer_id peer = 0; // of this life of this node
-  bool ends = false;        // which of the two it is
+  actors::peer_id peer = 0; // the peer of this incarnation of the node
+  bool ends = false;        // true: `end` is set; false: `contribution` is set
   actors::contributed contribution;
   actors::round_ended end;
 };
 
-/// One life of one node.
+/// One incarnation of one node.
 struct node_run {
   fs::path directory;
   run_yaml yaml;
-  std::optional<summary> totals;         // nothing: it was killed
-  std::map<std::string, double> metrics; // their last row
-  duration began{};                      // since the first node did
+  std::optional<summary> totals;         // empty: the process was killed
+  std::map<std::string, double> metrics; // the last row of metrics.csv
+  duration began{};                      // time since the start of the first node
   std::vector<node_event> events;
   std::map<std::uint64_t, recorded_epoch> epochs;
-  duration last_sign{}; // as `began`
-  bool running = false; // it still writes
+  duration last_sign{}; // time since the start of the first node
+  bool running = false; // the process still writes
 
-  /// Whether nobody need wait for its peer after its last sign.
+  /// Whether the peer has left, so that no round waits for it after its last sign.
   bool left() const { return totals ? totals->peers.left > 0 : !running; }
 
   std::uint64_t metric(const char* column) const {
@@ -57,8 +57,8 @@ actors::group_id group_of(const std::string& hex) {
   return {half(0), half(16)};
 }
 
-/// The place of a name in a list of names, as its enum; the last one if another version wrote a
-/// name that is not there.
+/// The enum value of a name, by the name's place in `names`. Returns the last value for a name that
+/// only another version knows.
 template <class Enum, std::size_t N>
 Enum value_of(const std::array<std::string_view, N>& names, const std::string& name) {
   const auto found = std::find(names.begin(), names.end(), name);
@@ -83,7 +83,8 @@ node_event event_of(const nlohmann::json& line, duration began, actors::peer_id 
     line.at("weight").get_to(to.weight);
     line.at("takes").get_to(to.takes);
     line.at("first_of_two").get_to(to.first_of_two);
-    to.samples = {{0, line.at("samples").get<std::uint32_t>()}}; // how many is all that is asked
+    to.samples = {
+        {0, line.at("samples").get<std::uint32_t>()}}; // only the number of samples matters
     return out;
   }
   auto& to = out.end;
@@ -99,7 +100,7 @@ node_event event_of(const nlohmann::json& line, duration began, actors::peer_id 
   return out;
 }
 
-/// Everything but the times, which need the first node's.
+/// Reads all facts of a node but the times, which depend on the first node's start.
 result<node_run> open_node(const fs::path& directory) {
   node_run out;
   out.directory = directory;
@@ -142,11 +143,11 @@ result<void> read_log(node_run& of, actors::peer_id peer) {
   return {};
 }
 
-/// Lets a book of the whole swarm hear what the nodes wrote, in the order of time.
+/// Feeds the nodes' observations to a round_book of the whole swarm, in the order of time.
 void count_rounds(const std::vector<node_run>& nodes, run_record& out) {
   struct heard {
     duration time;
-    const node_event* event; // null: the peer is gone
+    const node_event* event; // null: the peer has left or was killed
     actors::peer_id peer;
   };
   std::vector<heard> all;
@@ -154,7 +155,7 @@ void count_rounds(const std::vector<node_run>& nodes, run_record& out) {
     for (const node_event& event : nodes[i].events) all.push_back({event.time, &event, event.peer});
     if (nodes[i].left()) all.push_back({nodes[i].last_sign, nullptr, i + 1});
   }
-  // What one node wrote at one time stays in its order.
+  // The sort is stable: observations of one node at one time keep their order.
   std::stable_sort(all.begin(), all.end(),
                    [](const heard& a, const heard& b) { return a.time < b.time; });
   round_book book([&](const swarm_round& round) {
@@ -205,7 +206,7 @@ void add_epochs(const node_run& from, std::map<std::uint64_t, recorded_epoch>& i
           (to.loss_train.value_or(0) * before + *of.loss_train * more) / (before + more);
     }
     to.samples += of.samples;
-    if (of.loss_held_out) // whoever measures it measures the same state
+    if (of.loss_held_out) // all peers measure the same state of an epoch
       to.loss_held_out = of.loss_held_out;
   }
 }
@@ -230,8 +231,8 @@ void add_totals(const node_run& from, run_record& into) {
   into.epochs = std::max(into.epochs, epochs);
 }
 
-/// The losses of the first node that began and of those that came furthest: these hold the same
-/// parameters.
+/// Takes the first loss from the node that began first, and the last losses from the nodes at the
+/// highest epoch. Nodes at one epoch hold the same parameters.
 void set_losses(const std::vector<node_run>& nodes, run_record& out) {
   std::optional<duration> first;
   double sum = 0;

@@ -1,9 +1,11 @@
-// Puts together what the processes of a cluster wrote, each of its own host (observed_view::local):
-// a round is counted once, by its group, and judged as the observers of a whole run judge it
-// (round_book). Times are joined by UTC, so the hosts' clocks had better agree. A process that was
-// killed left a directory without an end: what it has is used, and the peer counts as killed when
-// it last said anything. One that ended in order, and says that its peer left, left its rounds
-// then.
+// Combines the run directories of the processes of a cluster into one record. Each process has
+// observed its own host only (observed_view::local). A round counts once, by its group, and
+// round_book judges it as in a whole run. Times are joined by UTC, so the hosts' clocks have to
+// agree.
+//
+// The directory of a killed process has no summary. Its files are used as far as they go, and its
+// peer counts as killed at the last observation. If a process ended in order and its peer left, the
+// peer has left all its rounds at that time.
 #pragma once
 
 #include "kernels/base/result.hpp"
@@ -20,13 +22,13 @@ struct run_yaml {
   provenance made_by;
 };
 
-/// Errors: run.yaml is missing or no scenario; the message names it.
+/// Errors: run.yaml is missing or no scenario; the message names the file.
 result<run_yaml> read_run_yaml(const std::filesystem::path& directory);
 
-/// `path` is what the user called them all; each of `directories` is of one life of one node.
-/// `running`: those of them that still write; what they have not said yet is waited for, not
-/// missing. Errors: one is of a whole run, or of another scenario than the rest (says the first
-/// difference); a file in one is damaged.
+/// `path`: the name of the cluster's run as the user gave it. `directories`: one for each
+/// incarnation of each node. `running`: the directories whose processes still write; their missing
+/// observations are not treated as losses. Errors: a directory is of a whole run, or of another
+/// scenario than the rest (the message names the first difference); a file is damaged.
 result<run_record> read_nodes(const std::filesystem::path& path,
                               const std::vector<std::filesystem::path>& directories,
                               const std::set<std::filesystem::path>& running = {});

@@ -30,7 +30,7 @@ recorded_round round_of(const nlohmann::json& line) {
   return out;
 }
 
-/// A directory of the whole run.
+/// Reads the directory of a whole run.
 result<run_record> read_whole(const fs::path& directory) {
   run_record out;
   out.path = directory.string();
@@ -74,7 +74,7 @@ bool is_run(const fs::path& directory) {
 
 std::vector<double> run_record::round_seconds() const {
   std::vector<double> out;
-  std::map<std::uint64_t, double> first_halves; // by epoch
+  std::map<std::uint64_t, double> first_halves; // seconds of a step's first round, by epoch
   for (const recorded_round& round : all_rounds) {
     if (!round.completed()) continue;
     const double seconds = round.ended - round.started;

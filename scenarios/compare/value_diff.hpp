@@ -1,5 +1,5 @@
-// Which values two summary.json have different, by path ('loss.final', 'rounds.ok'). Read as plain
-// JSON, so that a value that only one version of Shoal writes is compared as well.
+// Lists the values that differ between two summary.json, by path ('loss.final', 'rounds.ok'). The
+// files are read as plain JSON, so that values of other versions of Shoal are compared as well.
 #pragma once
 
 #include "kernels/base/result.hpp"
@@ -12,7 +12,7 @@
 
 namespace shoal::scenarios {
 
-/// A value of summary.json; null is neither.
+/// A value of summary.json; for null neither member is set.
 struct summary_value {
   std::optional<double> number;
   std::optional<std::string> text;
@@ -20,22 +20,22 @@ struct summary_value {
 };
 using summary_values = std::map<std::string, summary_value>;
 
-/// Errors: no JSON, or no mapping.
+/// Errors: the text is no JSON, or no mapping.
 result<summary_values> summary_values_of(std::string_view json);
 
 struct value_difference {
   std::string name;
-  std::optional<summary_value> a, b; ///< nothing: this side does not have it
-  /// (b - a) / |a|; nothing unless both are numbers and a is not 0.
+  std::optional<summary_value> a, b; ///< empty: this side does not have the value
+  /// (b - a) / |a|. Empty unless both are numbers and a is not 0.
   std::optional<double> relative() const;
 };
 
-/// In the order of their names. Left out is what says nothing about the run: who it was (scenario,
-/// seed, world: options say it) and what the machine did (wall_seconds, peak_rss_bytes,
-/// distortion).
+/// The differing values in the order of their names. Values that do not depend on the run's course
+/// are left out. These are its identity (scenario, seed, world) and measures of the machine
+/// (wall_seconds, peak_rss_bytes, distortion).
 std::vector<value_difference> diff_values(const summary_values& a, const summary_values& b);
 
-/// '2.1841', 'null', or the text.
+/// A value as text: '2.1841', 'null', or the string.
 std::string to_text(const std::optional<summary_value>& value);
 
 } // namespace shoal::scenarios

@@ -43,10 +43,9 @@ struct progress_options {
 /// The leading epoch is the highest one of the peers in sync. A peer violates the rule if it is in
 /// sync and more than max_epoch_difference behind for longer than staleness_allowed. The time
 /// counts from when the peer came to its epoch, if that is later. Each peer violates the rule at
-/// most once for each epoch. With one_branch, the same limit
-/// holds for two peers in sync with different states at one epoch. One of the peers has to go over
-/// to the branch of the other peer. The check
-/// runs every eighth of staleness_allowed.
+/// most once for each epoch. With one_branch, the same limit holds for two peers in sync with
+/// different states at one epoch. One of the peers has to go over to the branch of the other peer.
+/// The check runs every eighth of staleness_allowed.
 ///
 /// `state_lineage`: a state that a step made has one (before, group), and one (before, group) makes
 /// one state. With one_branch, all contributors to a group start from one state. A step starts from

@@ -47,7 +47,7 @@ explained_transfer parse(const json& line) {
   return t;
 }
 
-/// Calls `each` with every line of a log.
+/// Calls `each` with every line of an event log.
 result<void> read_lines(const std::filesystem::path& path,
                         const std::function<void(const json&)>& each) {
   auto reader = event_log_reader::open(path);
@@ -113,7 +113,8 @@ void add_shares(std::vector<time_share>& shares, const explained_transfer& t) {
   if (!t.cut) add(shares, "delay of the path", t.arrives - t.left);
 }
 
-/// Whether it used the link of this name: its own end's, or one that it was seen to be limited by.
+/// Whether the transfer used the link of this name. It did if the link belongs to one of its ends,
+/// or if the link was recorded as its limit.
 bool uses(const explained_transfer& t, const std::string& link) {
   if (link == "uplink of " + machine_of(t.from) || link == "downlink of " + machine_of(t.to))
     return true;

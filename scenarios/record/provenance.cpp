@@ -43,7 +43,7 @@ result<provenance> provenance_of(const document& run_yaml) {
     const bool other = item.key == "until" || item.key == "interrupted" || item.key == "insecure" ||
                        item.key == "started_utc_ns";
     if (into == texts.end() && !other) continue;
-    // An empty text in quotes and no value at all are the same here.
+    // An empty text in quotes counts as no value.
     if (item.value->kind != node_kind::scalar && item.value->kind != node_kind::null)
       return failure{fmt::format("x-run.{}: expected a single value", item.key)};
     const std::string& text = item.value->text;

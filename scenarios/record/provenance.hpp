@@ -1,10 +1,10 @@
-// What run.yaml says about the run that wrote it, besides the scenario: the key `x-run`, which
-// loading a scenario ignores.
+// Facts in run.yaml about the run that wrote the file, besides the scenario. They are the key
+// `x-run`, which loading a scenario ignores:
 //   x-run: {shoal: 0.1.0, build: 9f2c28a, data_digest: "9f…", until: 90s, interrupted: true}
-// That of a process of a cluster says which one it is and when its time 0 was; it is written when
-// the process begins.
-//   x-run: {shoal: 0.1.0, data_digest: "9f…", node: lab-3, group: lab, started_utc_ns:
-//   1790000000000000000, address: "10.0.0.4:7000",
+// A process of a cluster writes the key when it begins. The key then also names the process and the
+// moment of its time 0:
+//   x-run: {shoal: 0.1.0, data_digest: "9f…", node: lab-3, group: lab,
+//           started_utc_ns: 1790000000000000000, address: "10.0.0.4:7000",
 //           invitation: "shoal node s.yaml", insecure: true}
 #pragma once
 
@@ -19,33 +19,35 @@
 namespace shoal::scenarios {
 
 struct provenance {
-  std::string shoal;             ///< version of the program; empty: not said
-  std::string data_digest;       ///< of the training data; empty: the workload had none
-  std::optional<duration> until; ///< --until, if it was given
-  bool interrupted = false;      ///< ended early by a signal
-  std::string build{};           ///< commit of its sources; empty: not known
-  std::string
-      node{}; ///< of a process of a cluster: its host's name; empty: the run had one process
-  std::optional<std::int64_t>
-      started_utc_ns{};  ///< the moment that its times count from; not in virtual time
-  std::string group{};   ///< of such a process: whose options it has; empty: its name says so
-  std::string address{}; ///< where others dial it; empty: they cannot
-  std::string joins{};   ///< whom it dialled itself, addresses with a space between
-  std::string
-      invitation{}; ///< the command line with which others join, without what each says for itself
-  bool insecure = false; ///< without keys
+  std::string shoal;             ///< version of the program; empty: unknown
+  std::string data_digest;       ///< digest of the training data; empty: the workload had none
+  std::optional<duration> until; ///< the option --until, if it was given
+  bool interrupted = false;      ///< a signal ended the run early
+  std::string build{};           ///< commit of the program's sources; empty: unknown
+  /// In a cluster, the name of the process's host. Empty: the run had one process.
+  std::string node{};
+  /// The UTC time at which the run's times are 0. Empty in virtual time.
+  std::optional<std::int64_t> started_utc_ns{};
+  /// In a cluster, the group of peers whose options the process has. Empty: the name tells the
+  /// group.
+  std::string group{};
+  std::string address{}; ///< the address at which others dial the process; empty: they cannot
+  std::string joins{};   ///< the addresses that the process dialled itself, separated by a space
+  /// The command line with which other hosts join, without the options that differ for each host.
+  std::string invitation{};
+  bool insecure = false; ///< the run has no keys
   bool operator==(const provenance&) const = default;
 };
 
-/// The line for run.yaml, with a newline before and after it.
+/// The text of x-run for run.yaml, with a newline before and after it.
 std::string to_yaml(const provenance& what);
 
-/// Of a parsed run.yaml; empty without `x-run`. Unknown keys in it are ignored: other versions may
-/// write more. Errors: a value of the wrong kind.
+/// The provenance in a parsed run.yaml; empty without `x-run`. Unknown keys in `x-run` are ignored:
+/// other versions may write more. Errors: a value of the wrong kind.
 result<provenance> provenance_of(const document& run_yaml);
 
-/// A note if the runs `a` and `b`, called so, did not train on the same data; one of them may have
-/// had none (`timing`).
+/// A note if the runs `a` and `b`, named `name_a` and `name_b`, did not train on the same data. One
+/// run may have had no data (`timing`).
 std::optional<std::string> data_differ(const provenance& a, std::string_view name_a,
                                        const provenance& b, std::string_view name_b);
 

@@ -33,7 +33,7 @@ std::optional<Number> number_of(std::string_view text) {
                                                                   : std::nullopt;
 }
 
-/// The lines that end in a newline, the header first.
+/// The lines that end in a newline; the header is the first one.
 result<std::vector<std::string>> whole_lines(const fs::path& file) {
   auto text = read_file(file);
   if (!text) return failure{text.error()};
@@ -115,7 +115,7 @@ result<bool> read_json_lines(const fs::path& directory, std::string_view name,
     if (!more && file->extension() == ".partial") return false;
     if (!more) return failure{more.error()};
     if (!*more) return true;
-    // Most lines of a log with every message are about something else: they are not parsed.
+    // Most lines of a log of all messages have none of the marks and need not be parsed.
     if (!marks.empty() && std::none_of(marks.begin(), marks.end(), [&](const std::string& mark) {
           return line.find(mark) != std::string::npos;
         }))

@@ -1,4 +1,4 @@
-// Directories of programs that run without the runner (scenarios/programs/program.hpp): they hold
+// Directories of programs that run without the runner (scenarios/programs/program.hpp). They hold
 // no history, no samples and no rounds.
 #pragma once
 
@@ -9,8 +9,8 @@
 
 namespace shoal::scenarios {
 
-/// Checks that `directory` can hold the history of a run, so that there can be a `what` ('replay')
-/// of it. Errors: its run.yaml is that of a program without a history.
+/// Checks that `directory` can hold the history of a run. Error messages call the command
+/// `what` ('replay'). Errors: the run.yaml is that of a program without a history.
 result<void> require_history(const std::filesystem::path& directory, std::string_view what);
 
 } // namespace shoal::scenarios

@@ -1,12 +1,12 @@
-// The program's version, as `shoal --version` and run.yaml have it. Its one place is project() in
-// the top CMakeLists.txt.
+// The program's version, which `shoal --version` and run.yaml show. project() in the top
+// CMakeLists.txt defines it.
 #pragma once
 
 #include <string_view>
 
 namespace shoal::scenarios {
 
-/// '0.1.0'.
+/// The version as text: '0.1.0'.
 std::string_view version() noexcept;
 
 } // namespace shoal::scenarios
