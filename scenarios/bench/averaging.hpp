@@ -1,8 +1,10 @@
-// How fast averaging brings a swarm to its mean: peers as live actors, each on a host of its own
-// with its line, exchange real messages by a chosen strategy. Rounds begin for all at once, when
-// the last peer's last one is over, as in the experiments of Ryabinin et al., arXiv:2103.03239,
-// section 4.1; a peer is away in a round with probability `failure`, drawn anew each time, and
-// keeps its values then. World: virtual time. Determinism: one seed, one history.
+// Measures how fast averaging brings a swarm to its mean. Peers are live actors, each on a host of
+// its own with its own line. They exchange real messages by a chosen strategy.
+//
+// All peers begin a round together, when the last peer has ended the round before. The experiments
+// of Ryabinin et al., arXiv:2103.03239, section 4.1, do the same. A peer is away in a round with
+// probability `failure`, drawn anew each time, and then keeps its values.
+// World: virtual time. Determinism: one seed, one history.
 #pragma once
 
 #include "actors/averaging/averaging_strategy.hpp"
@@ -24,32 +26,32 @@ struct averaging_bench {
   kernels::grid grid;
   std::size_t group_size = 32; ///< read by strategies with `uses_group_size`
   double failure = 0;          ///< [0, 1)
-  unsigned rounds = 50;        ///< at most
+  unsigned rounds = 50;        ///< the most rounds
   std::size_t vector = 32;     ///< values of each peer, standard normal at first
   std::uint64_t seed = 1;
   unsigned restarts = 1;
   group_assignment assignment = group_assignment::dht;
-  duration delay = std::chrono::milliseconds(50); ///< one way, between any two
+  duration delay = std::chrono::milliseconds(50); ///< delay between any two peers, one way
   double rate = 100e6;                            ///< bit/s of each line, both ways
-  double stop_at = 1e-9;                          ///< of the initial distortion
-  unsigned at_least = 0;                          ///< rounds to do even if that is reached
-  /// Called after each round, and while a large swarm is built; false: stop.
+  double stop_at = 1e-9; ///< share of the initial distortion at which the rounds end
+  unsigned at_least = 0; ///< rounds to run even if the distortion is below stop_at
+  /// Called after each round, and while a large swarm is built. Returns false to stop.
   std::function<bool(const std::string& doing)> progress;
 
   /// The swarm as the strategy sees it.
   actors::averaging_swarm swarm() const { return {peers, grid, group_size, failure, seed}; }
 };
 
-/// One restart. Index 0 is the beginning.
+/// The course of one restart. Index 0 is the state before the first round.
 struct averaging_curve {
   double initial = 0;             ///< distortion (kernels/mixing.hpp)
-  std::vector<double> distortion; ///< relative to it
-  std::vector<double>
-      from_mean; ///< squared distance of the peers' mean to the initial one, relative to it
-  std::vector<double> seconds; ///< virtual
-  std::vector<double> bytes;   ///< sent by a peer so far, mean
+  std::vector<double> distortion; ///< distortion by round, relative to `initial`
+  /// Squared distance of the peers' mean to the initial mean, relative to `initial`.
+  std::vector<double> from_mean;
+  std::vector<double> seconds; ///< virtual time
+  std::vector<double> bytes;   ///< bytes that a peer has sent so far, mean of the peers
 
-  /// The first round at which the distortion was below `level`; nothing if none was.
+  /// The first round at which the distortion was below `level`; empty if there was none.
   std::optional<unsigned> rounds_to(double level) const;
 };
 
@@ -57,19 +59,19 @@ struct averaging_figures {
   std::vector<averaging_curve> restarts;
   std::vector<double>
       theory; ///< expected relative distortion by round; empty: there is no closed form
-  std::uint64_t messages = 0;                    ///< that crossed hosts
-  std::uint64_t ok = 0, partial = 0, failed = 0; ///< peers' rounds
+  std::uint64_t messages = 0;                    ///< messages between hosts
+  std::uint64_t ok = 0, partial = 0, failed = 0; ///< ended rounds, counted for each peer
   std::uint64_t misbehaved = 0, bypassed = 0;
-  double build_seconds = 0, wall_seconds = 0; ///< of this machine
+  double build_seconds = 0, wall_seconds = 0; ///< wall time on the machine that runs the bench
   bool stopped = false;                       ///< by `progress`
 
-  /// Mean over the restarts of the rounds to `level`, those that never got there counted as
-  /// `limit`; and how many got there.
+  /// The mean over the restarts of the number of rounds to `level`, and the number of restarts that
+  /// reached it. A restart that did not reach it counts as `limit` rounds.
   double mean_rounds_to(double level, unsigned limit) const;
   std::size_t reached(double level) const;
 };
 
-/// Errors: options that contradict each other, in words.
+/// Errors: options that contradict each other; the message explains how.
 result<averaging_figures> run_averaging_bench(const averaging_bench& what);
 
 } // namespace shoal::scenarios

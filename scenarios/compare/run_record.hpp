@@ -57,8 +57,8 @@ struct run_record {
   /// The duration of each completed step's round, in seconds, from the group's beginning to the
   /// last member's end. Two rounds of one step (PowerSGD) count as one.
   std::vector<double> round_seconds() const;
-  /// Samples per second after the first round: the samples of the later rounds, divided by the
-  /// time from the first round's end to the last one's. This leaves out the start of the run. With
+  /// Samples of all rounds after the first, divided by the time from the first round's end to the
+  /// last one's. This leaves out the start of the run. With
   /// fewer than two recorded rounds: all samples divided by the whole time. Empty if no round
   /// completed.
   std::optional<double> samples_per_second() const;

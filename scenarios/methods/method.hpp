@@ -26,12 +26,12 @@ class dice;          // scenarios/chaos/dice.hpp
 struct drawn_method; // the same
 struct role_site;    // scenarios/roles/role.hpp
 
-/// What others have to know of a method, with the options of one scenario.
+/// The properties of a method with the options of one scenario.
 struct method_traits {
-  /// Peers average parameters of their own; otherwise what leads all of them from one state to the
-  /// next.
+  /// True: peers average their parameters. False: they average the step from one state, which all
+  /// peers share, to the next.
   bool averages_parameters = false;
-  /// A contribution weighs as much as the samples in it; otherwise all weigh the same.
+  /// True: a contribution weighs as much as its samples. False: all contributions weigh the same.
   bool weights_are_samples = true;
   /// A peer computes while its round runs, and follows the others when its job is over.
   bool computes_meanwhile = false;
@@ -51,8 +51,8 @@ struct method_traits {
 
 struct method_definition : kind_definition {
   std::function<method_traits(const scenario&)> traits;
-  /// Optimizer steps that one machine makes with what a swarm at `epoch` has used. Requires: epoch
-  /// > 0.
+  /// The optimizer steps that one machine makes with the samples a swarm has used at `epoch`.
+  /// Requires: epoch > 0.
   std::function<std::uint64_t(const scenario&, std::uint64_t epoch)> steps_of_machine;
   /// Reports what the descriptions of the options cannot say. Called when `training.method` could
   /// be read. May be empty.
@@ -76,10 +76,10 @@ struct method_definition : kind_definition {
 /// All methods; the first one is the default.
 registry<method_definition>& methods();
 
-/// Of the method of `what`.
+/// The properties of the scenario's method.
 method_traits traits_of(const scenario& what);
 
-/// Hosts in all groups.
+/// The number of hosts in all groups.
 std::uint64_t count_of(const scenario& what);
 /// `averaging.grid`, or the smallest square that holds all hosts.
 kernels::grid grid_of(const scenario& what);

@@ -1,6 +1,7 @@
-// The methods 'moshpit' and 'local_updates': optimizer steps of each peer's own, and averaged
-// parameters; in small groups, another one each time (Moshpit SGD), or in one group after each
-// target batch (hivemind's use_local_updates). Source: Ryabinin et al., arXiv:2103.03239.
+// The methods 'moshpit' and 'local_updates'. Each peer makes optimizer steps of its own, and peers
+// average their parameters. With Moshpit SGD they meet in small groups, another group each time.
+// With local updates (hivemind's use_local_updates) they meet in one group after each target batch.
+// Source: Ryabinin et al., arXiv:2103.03239.
 #include "actors/training/moshpit_peer.hpp"
 #include "scenarios/chaos/dice.hpp"
 #include "scenarios/methods/method.hpp"
@@ -16,7 +17,7 @@ namespace shoal::scenarios {
 
 namespace {
 
-/// Options that both have.
+/// The options that both methods have.
 struct averaged_parameters_options {
   std::uint64_t max_staleness = 4; ///< a peer whose last average is more rounds old downloads
   bool average_optimizer = false;  ///< the optimizer's state, too
@@ -57,7 +58,7 @@ void describe(V& v, local_updates_options& o) {
   describe_common(v, o);
 }
 
-/// What both definitions have in common.
+/// Builds the part that both definitions have in common.
 template <class Options>
 method_definition averaged_parameters(const char* name) {
   method_definition out;
@@ -115,7 +116,7 @@ method_definition moshpit_method() {
     into.batch = local_steps * into.micro_batch * into.peers;
     into.may_average_optimizer = true;
     add_option(into.training, fmt::format("method: moshpit, local_steps: {}", local_steps));
-    // A larger one leaves most peers alone in their lines.
+    // A larger grid leaves most peers alone in their rows.
     const auto side = static_cast<unsigned>(std::max(2.0, std::floor(std::sqrt(into.peers))));
     add_option(into.averaging, fmt::format("grid: {}x{}", side, side));
   };

@@ -21,10 +21,10 @@ const std::string& standard_strategy();
 /// The meaning of `strategies` for the reference page: that of each strategy.
 const char* strategies_meaning();
 
-/// How peers learn whom they average with.
+/// How peers get their groups.
 enum class group_assignment : std::uint8_t {
   dht,   ///< by matchmaking through a DHT node on each host
-  given, ///< they are told; nothing else differs
+  given, ///< the bench tells each peer its group; nothing else differs
 };
 
 constexpr std::uint64_t most_study_peers = 4'194'304;
@@ -34,7 +34,7 @@ constexpr std::uint64_t most_study_cells = 16'777'216;
 /// Rounds end when the distortion is below this share of the initial one.
 constexpr double study_stops_at = 1e-9;
 
-/// How many rounds a strategy should need.
+/// The number of rounds that a strategy should need.
 struct study_expectation {
   std::string strategy;          ///< required
   double failure = 0;            ///< one of the study's

@@ -1,5 +1,5 @@
-// What a program that runs by itself (scenarios/programs/program.hpp) and the command line
-// exchange: the program calls hooks while it runs, and returns an outcome.
+// The interface between the command line and a program that runs by itself
+// (scenarios/programs/program.hpp). The program calls hooks while it runs and returns an outcome.
 #pragma once
 
 #include <cstddef>

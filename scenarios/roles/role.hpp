@@ -29,7 +29,7 @@ struct role_site {
   actors::host& on;
   const scenario& what;
   const peer_group& group;
-  const options_box& options;               ///< of the role, as the group has them
+  const options_box& options;               ///< the role's options in the group of peers
   const actors::peer_config& config;        ///< for roles that are peers of the training method
   std::shared_ptr<actors::state_pool> pool; ///< states of the swarm, shared in this process
   caf::actor dht;                           ///< the DHT node of the host

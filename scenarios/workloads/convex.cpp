@@ -24,7 +24,7 @@ using problem_ptr = std::shared_ptr<const kernels::convex_problem>;
 
 constexpr std::uint64_t most_parameters = 1 << 22; // samples of 16 MiB
 
-/// Options that both have.
+/// The options that both workloads have.
 struct convex_options {
   std::uint64_t parameters = 1'000'000;
   std::uint64_t rows = 1; ///< the parameters are a matrix of so many rows
@@ -196,7 +196,7 @@ void describe(V& v, logistic_options& o) {
           {.at_least = 0, .at_most = 1e6, .hide_default = true});
 }
 
-/// What both definitions have in common.
+/// Builds the part that both definitions have in common.
 template <class Options>
 workload_definition convex(const char* name) {
   workload_definition out;

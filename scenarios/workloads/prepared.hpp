@@ -15,7 +15,7 @@
 
 namespace shoal::scenarios {
 
-/// What is measured beside the swarm.
+/// Losses that are measured for comparison with the swarm.
 struct reference_losses {
   double baseline = 0, bigram = 0;
 };
@@ -26,7 +26,7 @@ public:
 
   virtual std::shared_ptr<const actors::workload> work() const = 0;
   virtual std::shared_ptr<const actors::sample_source> source() const = 0;
-  /// Of the training data; empty if there is none.
+  /// The digest of the training data; empty if there is none.
   virtual std::string data_digest() const { return {}; }
 
   /// Loss on held-out data; NaN if the workload knows none.
@@ -39,9 +39,9 @@ public:
   /// without numbers.
   virtual result<void> save(const actors::model_state& state, std::uint64_t data_from,
                             const std::string& path) const = 0;
-  /// What sample_text() continues; empty where that makes no sense.
+  /// The text that sample_text() continues; empty for a workload without text.
   virtual std::string sample_prompt() const { return {}; }
-  /// Text that the model continues sample_prompt() with; empty where that makes no sense.
+  /// The model's continuation of sample_prompt(); empty for a workload without text.
   virtual std::string sample_text(const actors::model_state& state, std::uint64_t seed) const = 0;
 };
 
@@ -61,23 +61,23 @@ result<void> save_checkpoint(const scenario& from, const kernels::optimizer_conf
 /// Errors: a rank, or options of the method, that make no sense for it.
 result<std::shared_ptr<const actors::workload>>
 averaged_workload(const scenario& from, std::shared_ptr<const actors::workload> work);
-/// How a vector of tensors of these sizes is written; empty: one tensor.
+/// The codecs for a vector of tensors of these sizes; no sizes: one tensor.
 actors::round_codecs round_codecs_of(const averaging_options& from,
                                      std::span<const std::uint64_t> tensors);
-/// How what is averaged is written.
+/// The codecs for the vectors that are averaged.
 actors::averaging_codecs codecs_of(const averaging_options& from, const actors::workload& work);
 
-/// What training goes on from.
+/// The state from which training starts.
 struct training_start {
   actors::model_state state;
-  std::uint64_t data_from = 0; ///< sample indices below it were used, or may have been
+  std::uint64_t data_from = 0; ///< samples with lower indices were used, or may have been
 };
 /// None if `from` begins with a fresh model. `work`: as averaged_workload has it; a state that
 /// lacks its Q, or has one of another rank, gets the first one. Errors: load_start().
 result<std::optional<training_start>> load_training_start(const scenario& from,
                                                           const actors::workload& work);
 
-/// To be run once in each compute thread.
+/// Requires: each compute thread calls it once before it computes.
 void prepare_compute_thread();
 
 } // namespace shoal::scenarios

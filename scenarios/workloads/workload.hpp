@@ -19,7 +19,7 @@ namespace shoal::scenarios {
 
 class prepared_workload; // scenarios/workloads/prepared.hpp
 
-/// What `shoal new` writes for a workload.
+/// The lines that `shoal new` writes for a workload.
 struct workload_starter {
   std::string comment;   ///< behind `kind:`
   std::string options;   ///< the lines below `kind:`, indented by two
@@ -29,7 +29,7 @@ struct workload_starter {
 struct workload_definition : kind_definition {
   bool has_numbers =
       true; ///< gradients, a loss and checkpoints; otherwise only sizes and durations
-  bool learns_text = false; ///< its data are `data.files`, and its model writes text
+  bool learns_text = false; ///< the workload reads `data.files`, and its model writes text
 
   /// Reports what the descriptions of the options cannot say. Called when `workload.kind` could be
   /// read; values that could not be read are not sound(). May be empty.
