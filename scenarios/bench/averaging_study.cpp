@@ -67,7 +67,7 @@ const std::string& standard_strategy() {
 
 const char* strategies_meaning() {
   static const std::string text = [] {
-    std::string out = "what is compared, one after the other";
+    std::string out = "the strategies to compare, one after the other";
     for (const auto& each : actors::averaging_strategies().all())
       out += fmt::format("; `{}`: {}", each.name, each.meaning);
     return out;

@@ -63,9 +63,10 @@ void describe(V& v, diloco_choices& o) {
   v.field("outer_momentum", o.outer_momentum, "the momentum of the outer optimizer",
           {.at_least = 0, .below = 1});
   v.field("nesterov", o.nesterov, "the outer momentum is Nesterov's", {.hide_default = true});
-  v.field("groups", o.groups,
-          "who averages together; `grid`: the rows of `averaging.grid`, as in Moshpit SGD",
-          {.hide_default = true});
+  v.field(
+      "groups", o.groups,
+      "the peers that average together; `grid`: the rows of `averaging.grid`, as in Moshpit SGD",
+      {.hide_default = true});
   v.field("quorum", o.quorum,
           "a round closes `grace` after so many peers have come; 0: when all of its peers have. "
           "The others keep their local steps for the next round; 1: asynchronous",
@@ -83,7 +84,7 @@ void describe(V& v, diloco_choices& o) {
           "local steps that a peer takes while a fragment is averaged",
           {.at_most = 1e9, .hide_default = true});
   v.field("fragment_blend", o.fragment_blend,
-          "what is left of the local parameters in a fragment that was averaged",
+          "the share of the local parameters that stays in a fragment after averaging",
           {.at_least = 0, .at_most = 1, .fraction = true, .hide_default = true});
 }
 

@@ -39,10 +39,10 @@ struct study_expectation {
   std::string strategy;          ///< required
   double failure = 0;            ///< one of the study's
   double below = study_stops_at; ///< relative distortion to be reached
-  std::optional<double>
-      rounds; ///< mean over the restarts; none: the closed form, if the strategy has one
-  std::optional<double>
-      within; ///< of that; none: 0.5, and of the closed form three standard errors
+  /// Mean over the restarts; none: the closed form, if the strategy has one.
+  std::optional<double> rounds;
+  /// Largest allowed distance to `rounds`; none: 0.5, or three standard errors of the closed form.
+  std::optional<double> within;
   bool operator==(const study_expectation&) const = default;
 };
 
@@ -58,7 +58,7 @@ struct averaging_study {
   std::uint64_t restarts = 1;
   group_assignment groups = group_assignment::dht;
   duration delay = std::chrono::milliseconds(50); ///< between two peers, one way
-  data_rate rate{100e6};                          ///< of each line, both ways
+  data_rate rate{100e6};                          ///< rate of each line, both ways
   std::vector<study_expectation> expect;
   bool operator==(const averaging_study&) const = default;
 };
@@ -90,7 +90,7 @@ void describe(V& v, averaging_study& o) {
   v.field("strategies", o.strategies, strategies_meaning(), {.one_of = strategy_names()});
   v.field("peers", o.peers, "how many",
           {.required = true, .at_least = 2, .at_most = static_cast<double>(most_study_peers)});
-  v.field("grid", o.grid, "of strategies on a grid, like 32x32 or 8x8x8",
+  v.field("grid", o.grid, "the grid, for strategies that use one, like 32x32 or 8x8x8",
           {.otherwise = "the smallest square that holds all peers"});
   v.field("group", o.group, "size of groups, of strategies that leave it open",
           {.at_least = 2, .at_most = static_cast<double>(most_study_peers)});
@@ -108,7 +108,7 @@ void describe(V& v, averaging_study& o) {
   v.field("groups", o.groups,
           "`dht`: groups find together in it, up to 16384 peers; `given`: they are told");
   v.field("delay", o.delay, "between two peers, one way");
-  v.field("rate", o.rate, "of each line, both ways", {.above = 0});
+  v.field("rate", o.rate, "the rate of each line, both ways", {.above = 0});
   v.field("expect", o.expect, "how many rounds it takes: a study that misses one fails");
 }
 
