@@ -45,7 +45,7 @@ std::size_t column_of(metric id) {
 
 struct metrics_at {
   duration time{};
-  std::vector<double> values; // by column; NaN: not known
+  std::vector<double> values; // one value for each column; NaN: unknown
 };
 
 metrics_at parse_row(std::string_view line, duration began) {
@@ -63,22 +63,22 @@ metrics_at parse_row(std::string_view line, duration began) {
   return out;
 }
 
-/// What all nodes tell, until it can be told in the order of their common time. Rounds are not
-/// taken: each member has its own view of one.
+/// Collects the reports of all nodes, to replay them later in the order of their common time.
+/// Ignores rounds, because each member has its own view of a round.
 class gathered final : public run_listener {
 public:
   struct told {
     duration time;
     std::function<void(run_listener&)> what;
   };
-  /// What follows is of a node that began then, and whose directory and rows are here.
+  /// Starts the reports of the next node. `began` is its start, and `rows` receives its metrics.
   void node(duration began, std::vector<metrics_at>& rows) {
     began_ = began;
     rows_ = &rows;
   }
-  /// Tells all of it, and the rounds between.
+  /// Replays all reports to `to`, with the rounds in between.
   void tell(std::vector<told> rounds, run_listener& to) {
-    // A round's members end it, and then it is told.
+    // The ends of a round's members precede the round.
     all_.insert(all_.end(), std::make_move_iterator(rounds.begin()),
                 std::make_move_iterator(rounds.end()));
     std::stable_sort(all_.begin(), all_.end(),
@@ -124,7 +124,7 @@ public:
     });
   }
   void transfer(const heard_transfer& what) override {
-    // In the order in which they leave.
+    // Order transfers by the time at which they leave.
     later(what.left, [what, from = std::string(what.from), to_host = std::string(what.to),
                       type = std::string(what.type), why = std::string(what.held_back_by),
                       began = began_](duration, run_listener& to) {
@@ -167,7 +167,7 @@ private:
 struct member {
   node_directory directory;
   run_facts facts;
-  duration began{}; // since the first one did
+  duration began{}; // start, relative to the first node's start
   std::vector<metrics_at> rows;
   std::optional<summary> totals;
 
@@ -187,7 +187,7 @@ std::uint64_t bytes_of(const member& of) {
   return out;
 }
 
-/// Without the receivers' regions.
+/// Returns the bytes sent by all nodes, without the receivers' regions.
 std::vector<sent_bytes> sent_so_far(const std::vector<member>& nodes) {
   std::vector<sent_bytes> out;
   for (const member& one : nodes)
@@ -199,8 +199,8 @@ std::vector<sent_bytes> sent_so_far(const std::vector<member>& nodes) {
   return out;
 }
 
-/// What the nodes count together, as of the newest row of each. `over`: those of which no row
-/// follows.
+/// Joins the newest row of each node to one row of the cluster. `over` marks the nodes without
+/// further rows.
 std::string joined_row(duration time, const std::vector<const metrics_at*>& newest,
                        const std::vector<bool>& over, const run_record& rounds,
                        std::size_t& next_round, std::array<std::uint64_t, 4>& by_outcome) {
@@ -231,7 +231,7 @@ std::string joined_row(duration time, const std::vector<const metrics_at*>& newe
         if (id == metric::epoch) {
           value = std::isfinite(value) ? std::max(value, here) : here;
         } else if (id == metric::loss_train) {
-          // Each has that of what it computed itself.
+          // A node's loss is about its own samples, so weight it by them.
           const double weight = std::max(newest[n]->values[samples], 1.0);
           add(here * weight);
           weights += weight;
@@ -239,7 +239,7 @@ std::string joined_row(duration time, const std::vector<const metrics_at*>& newe
           if (newest[n]->values[epoch] > reached) value = here;
           reached = std::max(reached, newest[n]->values[epoch]);
         } else if (id == metric::peers_left) {
-          // Who was killed did not count itself.
+          // A killed node did not count its own end.
           const double alive = newest[n]->values[column_of(metric::peers_alive)];
           add(here + (over[n] && alive > 0 ? alive : 0));
         } else if (columns()[i]->kind == metric_kind::counter || !over[n]) {
@@ -267,7 +267,7 @@ void tell_metrics(const std::vector<member>& nodes, const run_record& record, du
   std::vector<bool> over(nodes.size(), false);
   std::size_t next_round = 0;
   std::array<std::uint64_t, 4> by_outcome{};
-  // One row in which each node has had its turn.
+  // Write one row after each node has had a row.
   for (std::size_t i = 0; i < all.size(); ++i) {
     const auto [n, row] = all[i];
     newest[n] = row;
@@ -277,8 +277,8 @@ void tell_metrics(const std::vector<member>& nodes, const run_record& record, du
     for (std::size_t k = 0; k < nodes.size(); ++k)
       over[k] = !nodes[k].directory.running && newest[k] != nullptr &&
                 newest[k] == &nodes[k].rows.back() && row->time - newest[k]->time > 2 * interval;
-    // Attempts at which no group formed are not among the rounds, but count: they have no time of
-    // their own.
+    // Failed attempts to form a group count, but are not among the rounds and have no time. Count
+    // them in the last row.
     if (i + 1 == all.size()) {
       next_round = record.all_rounds.size();
       by_outcome = {record.rounds.ok, record.rounds.partial, record.rounds.split,
@@ -288,7 +288,7 @@ void tell_metrics(const std::vector<member>& nodes, const run_record& record, du
   }
 }
 
-/// What all of them came to. Of the whole swarm's invariants each checked what one host can.
+/// Joins the summaries of all nodes. Each node checked only the invariants that one host can check.
 summary joined_summary(const std::vector<member>& nodes, const run_record& record) {
   summary out;
   out.scenario = record.scenario;
@@ -308,7 +308,7 @@ summary joined_summary(const std::vector<member>& nodes, const run_record& recor
     out.wall_seconds = std::max(out.wall_seconds, to_seconds(one.began) + of.wall_seconds);
     out.peak_rss_bytes = std::max(out.peak_rss_bytes, of.peak_rss_bytes);
     if (of.loss.bigram) out.loss.bigram = of.loss.bigram;
-    // Those that came furthest have the same parameters, or something is wrong.
+    // All nodes at the latest epoch must have the same parameters.
     if (of.state_hash && of.epochs == record.epochs) {
       same = same && (!out.state_hash || out.state_hash == of.state_hash);
       out.state_hash = of.state_hash;
@@ -374,7 +374,7 @@ bool is_node_directory(const fs::path& directory) {
 bool still_writes(const fs::path& directory) {
   std::error_code error;
   if (fs::exists(directory / "summary.json", error)) return false;
-  auto newest = fs::file_time_type::min(); // zero is in the future
+  auto newest = fs::file_time_type::min(); // file_time_type's zero may be in the future
   for (fs::directory_iterator entry(directory, error), end; !error && entry != end;
        entry.increment(error))
     if (std::error_code ignored; entry->is_regular_file(ignored))
@@ -411,7 +411,7 @@ read_cluster_view(const fs::path& folder, const std::vector<node_directory>& dir
   const std::int64_t first = nodes.front().facts.made_by.started_utc_ns.value_or(0);
 
   auto out = std::make_unique<run_view>();
-  // The scenario is that of all; which node wrote it is not.
+  // All nodes share the scenario in run.yaml. Remove the part about the node that wrote it.
   auto yaml = read_file(nodes.front().directory.path / "run.yaml");
   if (!yaml) return failure{yaml.error()};
   provenance made_by = nodes.front().facts.made_by;
@@ -428,7 +428,7 @@ read_cluster_view(const fs::path& folder, const std::vector<node_directory>& dir
                                    [&notes](std::string what) { notes.insert(std::move(what)); });
         !told)
       return failure{told.error()};
-    // Who left nothing behind that says so was there until its last sign.
+    // A node without a recorded end counts as alive until its last row.
     if (!one.totals && !one.directory.running && !one.rows.empty())
       all.host_ended(one.rows.back().time - one.began, one.facts.made_by.node, "process_killed");
   }
@@ -442,7 +442,7 @@ read_cluster_view(const fs::path& folder, const std::vector<node_directory>& dir
                       }});
   }
   all.tell(std::move(rounds), *out);
-  // Who received is known at the end of each process; until then, what each sent.
+  // Receivers are known at the end of each process. Until then, use the bytes sent.
   std::error_code error;
   const bool received = std::all_of(nodes.begin(), nodes.end(), [&error](const member& one) {
     return fs::exists(one.directory.path / "traffic.csv", error);

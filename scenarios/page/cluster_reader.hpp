@@ -1,6 +1,6 @@
-// The directories of a cluster's processes as one run: each host by itself told of its own peer,
-// shard, rounds and bytes; here they are put on one clock (UTC), and rounds are counted once and
-// judged as those of a whole run (scenarios/compare/run_nodes.hpp).
+// Combines the directories of a cluster's processes into one run. Each process recorded only its
+// own peer or shard, rounds and bytes. The reader puts all records on one clock (UTC). It counts
+// each round once, and judges rounds like those of a whole run (scenarios/compare/run_nodes.hpp).
 #pragma once
 
 #include "kernels/base/result.hpp"
@@ -12,20 +12,21 @@
 
 namespace shoal::scenarios {
 
-/// Whether a process of a cluster wrote `directory`.
+/// Returns true if a process of a cluster wrote `directory`.
 bool is_node_directory(const std::filesystem::path& directory);
 
-/// Whether its process still writes there: it has not ended, and its files are not older than 30 s,
-/// or three rows of its metrics.
+/// Returns true if a process still writes `directory`. Such a process has not ended, and its files
+/// are not older than 30 s or three rows of its metrics.
 bool still_writes(const std::filesystem::path& directory);
 
 struct node_directory {
   std::filesystem::path path;
-  bool running = false; ///< it still writes: whoever reads it again finds more
+  bool running = false; ///< the process still writes, so that a later read finds more
 };
 
-/// `folder` is what the user called them all. The view has a section of nodes, and is 'running' as
-/// long as one of them is. Errors: they are not of one run; a file is damaged.
+/// Returns a view of the whole cluster, with a section of nodes. `folder` is the user's name for
+/// the directories. The view is 'running' while a node is running. Errors: directories of different
+/// runs, or a damaged file.
 result<std::unique_ptr<run_view>> read_cluster_view(const std::filesystem::path& folder,
                                                     const std::vector<node_directory>& nodes);
 

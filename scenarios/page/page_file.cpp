@@ -13,7 +13,8 @@ namespace {
 
 constexpr std::string_view mark = R"(<script id="shoal-data" type="application/json">)";
 
-/// In a script element no '<' may be taken for the end of it; JSON has it only in strings.
+/// Escapes '<' for a script element, where '</script' would end the element. JSON has '<' only in
+/// strings.
 std::string for_script(std::string_view json) {
   std::string out;
   out.reserve(json.size());

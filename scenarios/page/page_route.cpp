@@ -26,7 +26,7 @@ page_route route_of(const page_request& asked, std::size_t runs, bool loopback,
   if (asked.path.size() <= before.size() + behind.size() || !asked.path.starts_with(before) ||
       !asked.path.ends_with(behind))
     return {kind::no_such_page};
-  // One way to write a number: no sign, no zeros before it.
+  // Accept a number only without a sign and without leading zeros.
   const std::string_view number =
       asked.path.substr(before.size(), asked.path.size() - before.size() - behind.size());
   std::size_t run = 0;

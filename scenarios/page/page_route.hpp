@@ -1,5 +1,5 @@
-// What a request to the page's server asks for, from its bytes alone. There are no files behind it,
-// so no path can lead to one.
+// Routes a request to the page's server, from the bytes of the request alone. The server has no
+// files, so no path can lead to a file.
 #pragma once
 
 #include <cstddef>
@@ -9,11 +9,10 @@
 
 namespace shoal::scenarios {
 
-/// A request as it came.
+/// A request as received.
 struct page_request {
   std::string_view method, path;
-  std::optional<std::string_view>
-      host; ///< what it calls us, with or without a port; none: it does not say
+  std::optional<std::string_view> host; ///< Host header, with or without a port; empty: no header
 };
 
 struct page_route {
@@ -25,13 +24,14 @@ struct page_route {
     no_such_method,
     not_our_name
   } what = kind::no_such_page;
-  std::size_t run = 0; ///< of events
+  std::size_t run = 0; ///< index of the run, for `events`
   bool operator==(const page_route&) const = default;
 };
 
-/// `runs`: how many are served. `own_host`: the address that we listen at, as it is written in a
-/// URL; `loopback`: only this machine reaches it, so that we answer to our own names alone: a page
-/// of somebody else's may make a browser ask us under a name of his.
+/// Returns the route of a request. `runs` is the number of served runs. `own_host` is the server's
+/// address, as in a URL. `loopback` means that only this machine reaches the server. The server
+/// then accepts only its own names in the Host header. This check stops a foreign page that makes
+/// the browser send requests under a foreign name (DNS rebinding).
 page_route route_of(const page_request& asked, std::size_t runs, bool loopback,
                     std::string_view own_host);
 

@@ -25,7 +25,7 @@ constexpr unsigned most_connections = 256, most_streams = 64, idle_seconds = 15;
 constexpr std::size_t header_bytes = 16 * 1024;
 constexpr auto time_to_ask = std::chrono::seconds(10), time_to_take = std::chrono::seconds(60);
 
-/// The page may do what is written in it, and ask this server; nothing else.
+/// Content security policy: the page may run its own script and connect to this server only.
 constexpr const char* policy = "default-src 'none'; script-src 'unsafe-inline'; style-src "
                                "'unsafe-inline'; img-src data:; connect-src 'self'; "
                                "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
@@ -60,14 +60,14 @@ void page_feed::finish() {
 }
 
 struct page_server::state {
-  /// Somebody who reads along.
+  /// A client that reads a feed.
   struct stream {
     state* server;
     page_feed* feed;
     MHD_Connection* connection;
-    std::map<std::string, std::uint64_t> has; // versions
+    std::map<std::string, std::uint64_t> has; // version of each section that the client has
     std::deque<std::shared_ptr<const std::string>> pending;
-    std::size_t sent = 0; // of the first
+    std::size_t sent = 0; // bytes of pending.front() that are sent
     bool suspended = false, told_end = false;
 
     stream(state* s, page_feed* f, MHD_Connection* c) : server(s), feed(f), connection(c) {
@@ -85,7 +85,7 @@ struct page_server::state {
   MHD_Daemon* daemon = nullptr;
   bool loopback = true;
   std::string page, own_host;
-  std::mutex guard; // of what follows
+  std::mutex guard; // guards the members below
   std::vector<std::shared_ptr<page_feed>> feeds;
   std::set<stream*> streams;
   std::map<MHD_Connection*, connection> connections;
@@ -111,7 +111,7 @@ struct page_server::state {
   static void on_free(void* of);
 };
 
-/// Puts what is news into `pending`. False if there is none.
+/// Appends changed sections to `pending`. Returns false if no section has changed.
 bool page_server::state::stream::collect() {
   std::lock_guard lock(feed->guard_);
   const auto piece = [this](std::string text) {
@@ -174,7 +174,7 @@ void page_server::state::wake() {
     if (std::exchange(reader->suspended, false)) MHD_resume_connection(reader->connection);
 }
 
-/// Cuts off who takes too long; the daemon itself does so only with who does nothing at all.
+/// Closes connections that exceed a time limit. The daemon itself closes only idle connections.
 void page_server::state::reap() {
   std::unique_lock lock(guard);
   while (!closing) {
@@ -204,7 +204,8 @@ void page_server::state::on_connection(void* self, MHD_Connection* of, void**,
     std::lock_guard lock(s.guard);
     if (info != nullptr) s.connections[of] = {info->connect_fd, steady::now()};
   } else {
-    // Before its descriptor is closed, and maybe used again.
+    // Remove the connection before its descriptor is closed, because the system may reuse
+    // descriptors.
     std::lock_guard lock(s.guard);
     s.connections.erase(of);
   }
@@ -245,7 +246,7 @@ MHD_Result page_server::state::read_along(MHD_Connection* to, page_feed& feed) {
   {
     std::lock_guard lock(guard);
     room = streams.size() < most_streams && !closing;
-    streams.insert(reader); // on_free takes it out
+    streams.insert(reader); // on_free removes the reader
   }
   if (!room) {
     MHD_destroy_response(response);
@@ -287,7 +288,7 @@ MHD_Result page_server::state::answer(MHD_Connection* to, const char* url, const
     return reply(to, MHD_HTTP_OK, "application/json", out.take(), false);
   }
   case page_route::kind::events:
-    return read_along(to, *shown[route.run]); // feeds are never taken away
+    return read_along(to, *shown[route.run]); // the server never removes feeds
   }
   return MHD_NO;
 }
@@ -295,7 +296,8 @@ MHD_Result page_server::state::answer(MHD_Connection* to, const char* url, const
 MHD_Result page_server::state::on_request(void* self, MHD_Connection* to, const char* url,
                                           const char* method, const char*, const char*,
                                           size_t* upload, void** seen) {
-  // Called first when the headers are there, then for each piece of a body: nothing here takes one.
+  // The daemon calls this function first after the headers, then for each piece of a body. No route
+  // accepts a body.
   static int begun;
   if (*seen == nullptr && *upload == 0) {
     *seen = &begun;
@@ -317,7 +319,7 @@ page_server::state::~state() {
     feed->on_change_ = nullptr;
   }
   if (daemon == nullptr) return;
-  // What is under way is cut off; suspended connections have to be resumed first.
+  // Close all connections. MHD_stop_daemon() requires that no connection is suspended.
   wake();
   MHD_stop_daemon(daemon);
 }
@@ -375,7 +377,7 @@ page_server::listen(std::string_view address, std::string page,
       auto url = fmt::format("http://{}/", at.text());
       return std::unique_ptr<page_server>(new page_server(std::move(s), std::move(url)));
     }
-    // Between the two somebody else may have taken a port that was free.
+    // Another process may have taken the free port in between.
     if (wanted->port != 0 || tries == 10)
       return failure{
           fmt::format("cannot serve the page at {}: the server does not start", at.text())};

@@ -1,12 +1,12 @@
-// Serves the page and what it shows over HTTP: `/`, `/runs` (which there are) and `/runs/N/events`,
-// server-sent events, each
+// Serves the page and its data over HTTP: `/`, `/runs` (the list of runs) and `/runs/N/events`.
+// The last path streams server-sent events, each
 //   data: {"sections":{"run":{…},…},"done":false}
-// with the sections that have changed since the event before; the first one has them all. It knows
-// no files: any other path is 404. One thread of libmicrohttpd answers everybody; the run never
-// waits for it. Who is slow gets the newest of each section when he is ready again, not all that he
-// missed. Limits: 256 connections, 64 streams of events, 16 KiB of headers; a request that is not
-// there after 10 s, an answer that is not taken within 60 s, and anybody who does nothing for 15 s,
-// is cut off.
+// with the sections that have changed since the previous event. The first event has all sections.
+// The server has no files: any other path gives 404. One thread of libmicrohttpd answers all
+// clients, and the run never waits for this thread. A slow client skips versions: it gets the
+// newest version of each section when it is ready again. Limits: 256 connections, 64 streams of
+// events, 16 KiB of headers. The server closes a connection if a request is incomplete after 10 s,
+// if the client does not take an answer within 60 s, or if the client is idle for 15 s.
 #pragma once
 
 #include "kernels/base/result.hpp"
@@ -25,17 +25,17 @@
 
 namespace shoal::scenarios {
 
-/// What is known of one run now. Thread safety: all members may be called from any thread.
+/// The current sections of one run. Thread safety: any thread may call any member.
 class page_feed {
 public:
   explicit page_feed(run_place place) : place_(std::move(place)) {}
 
   const run_place& place() const noexcept { return place_; }
-  /// From now on these are the sections. Those that did not change are not sent again.
+  /// Replaces the sections. The server does not send unchanged sections again.
   void publish(std::vector<run_view::section> sections);
-  /// Nothing more will come.
+  /// Marks the feed as finished: no publish() follows.
   void finish();
-  /// How many read along.
+  /// Returns the number of clients that read this feed.
   unsigned readers() const noexcept { return readers_; }
 
 private:
@@ -55,19 +55,20 @@ private:
 
 class page_server {
 public:
-  /// Serves `page` (page_file.hpp) and the feeds at `address`, as parse_listen_address() has it.
-  /// Errors: it is no address; the port is in use; this machine does not have the address.
+  /// Serves `page` (page_file.hpp) and the feeds at `address`, in the format of
+  /// parse_listen_address(). Errors: an invalid address, a port in use, or an address of another
+  /// machine.
   static result<std::unique_ptr<page_server>> listen(std::string_view address, std::string page,
                                                      std::vector<std::shared_ptr<page_feed>> feeds);
-  /// Cuts off who still reads. Requires: nobody publishes meanwhile.
+  /// Closes all connections. Requires: no thread calls publish() meanwhile.
   ~page_server();
-  /// One more run, behind those that there are.
+  /// Adds a run after the existing runs.
   void add(std::shared_ptr<page_feed> feed);
-  /// Waits until those who read finished feeds have taken all of it, or this time has passed.
+  /// Waits until all readers of finished feeds have received everything, at most for this time.
   void drain(std::chrono::milliseconds most);
   page_server(const page_server&) = delete;
 
-  /// 'http://127.0.0.1:8080/'.
+  /// Returns the URL of the page, such as 'http://127.0.0.1:8080/'.
   const std::string& url() const noexcept { return url_; }
 
 private:

@@ -1,4 +1,5 @@
-// JSON written piece by piece: views are large, and made again every second.
+// Writes JSON piece by piece. Views are large and rewritten every second, so this avoids a JSON
+// tree.
 #pragma once
 
 #include "scenarios/observe/text.hpp"
@@ -31,21 +32,21 @@ public:
   page_text& whole(std::int64_t value) { return put(fmt::format_int(value).c_str(), false); }
   page_text& flag(bool value) { return put(value ? "true" : "false", false); }
   page_text& null() { return put("null", false); }
-  /// To six digits; null if it is not finite.
+  /// Writes a number with six digits, or null if the number is not finite.
   page_text& number(double value) {
     if (!std::isfinite(value)) return null();
     if (value == std::floor(value) && std::abs(value) < 1e15)
       return whole(static_cast<std::int64_t>(value));
     return put(fmt::format("{:.6g}", value), false);
   }
-  /// Nanoseconds as seconds, to the millisecond; below a second to the microsecond.
+  /// Writes nanoseconds as seconds, rounded to milliseconds, or to microseconds below a second.
   page_text& seconds(std::int64_t ns) {
     const double s = 1e-9 * static_cast<double>(ns);
     return put(std::abs(s) < 1 ? fmt::format("{:.6g}", std::round(s * 1e6) / 1e6)
                                : fmt::format("{:.10g}", std::round(s * 1e3) / 1e3),
                false);
   }
-  /// JSON as it is.
+  /// Writes JSON unchanged.
   page_text& raw(std::string_view json) { return put(json, false); }
   std::string take() { return std::move(out_); }
 

@@ -83,7 +83,7 @@ run_facts facts_of(std::string_view run_yaml) {
   take(root, "training.method", out.method);
   take(root, "training.epochs", out.epochs);
   take(root, "training.target_batch", out.target_batch);
-  // Codecs that are not given are not in run.yaml.
+  // run.yaml leaves out codecs that have their default.
   out.compression = "none";
   take(root, "averaging.compression", out.compression);
   out.means_compression = out.compression;

@@ -1,5 +1,6 @@
-// What a page needs to know of a scenario, from the text of run.yaml. Not by loading it: the page
-// of a run can be made where its data, traces and checkpoints are not, and by another version.
+// Facts about a scenario that a page needs, from the text of run.yaml. facts_of() does not load the
+// scenario. So the page works without the run's data, traces and checkpoints, and with another
+// version of Shoal.
 #pragma once
 
 #include "kernels/base/units.hpp"
@@ -30,15 +31,15 @@ struct run_facts {
   data_rate shard_up, shard_down;
   std::uint64_t shards = 1;
   std::string workload, method, compression, means_compression;
-  std::uint64_t parameters = 0; ///< 0: the workload's own
+  std::uint64_t parameters = 0; ///< 0: the workload's default
   std::uint64_t epochs = 0, target_batch = 0;
   std::string metrics_interval;
   bool records_events = true, records_transfers = true;
-  std::uint64_t most_transfers = 0; ///< 0: not said
+  std::uint64_t most_transfers = 0; ///< 0: unknown
   provenance made_by;
 };
 
-/// What is not there, or not understood, keeps its default.
+/// Parses run.yaml. Missing or unreadable keys keep their defaults.
 run_facts facts_of(std::string_view run_yaml);
 
 } // namespace shoal::scenarios

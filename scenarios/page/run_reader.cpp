@@ -36,8 +36,8 @@ Number number_of(std::string_view text, Number otherwise) {
   return error == std::errc{} && end == text.data() + text.size() ? out : otherwise;
 }
 
-/// Calls `each` with the fields of each whole line of a CSV file but the header, and with the line.
-/// False if there is no such file.
+/// Calls `each` with the fields and the text of each complete line of a CSV file, without the
+/// header. Returns false if the file does not exist.
 bool each_row(
     const fs::path& directory, std::string_view name,
     const std::function<void(const std::vector<std::string_view>&, std::string_view)>& each) {
@@ -48,7 +48,7 @@ bool each_row(
   std::getline(in, line);
   std::vector<std::string_view> fields;
   while (std::getline(in, line)) {
-    if (in.eof()) break; // cut off: it has no newline
+    if (in.eof()) break; // an incomplete line, without a newline
     fields.clear();
     for (std::string_view rest = line;;) {
       const std::size_t comma = rest.find(',');
@@ -61,7 +61,7 @@ bool each_row(
   return true;
 }
 
-/// A life begins or ends.
+/// The begin or end of a host's life.
 struct turn {
   duration time{};
   bool begins = false;
@@ -130,7 +130,7 @@ result<void> read_transfers(const fs::path& directory, run_listener& into) {
   return {};
 }
 
-/// A round as the one member that a process of a cluster has saw it.
+/// Reports a round from the log of a cluster's process, which has a single member.
 void tell_own_round(const json& line, std::map<std::string, std::uint64_t>& contributed,
                     run_listener& into) {
   const std::string group = line.at("group"), outcome = line.at("outcome"),
@@ -172,8 +172,8 @@ result<void> read_log(const fs::path& directory, bool local, run_listener& into,
     return {};
   }
   std::map<std::string, std::uint64_t> contributed;
-  // The log has a round before the end of the member with which it became final; the run told it
-  // after.
+  // The log has a round before the end of its last member. The run reported the round after that
+  // end, so hold the round back until then.
   json held;
   const auto tell_held = [&] {
     if (held.is_null()) return;

@@ -1,5 +1,5 @@
-// A run directory told to a listener as the run would have told it: what is in its files, also
-// those that a killed process left.
+// Replays a run directory to a listener, like the run itself would call the listener. The reader
+// also accepts the files of a killed process.
 #pragma once
 
 #include "kernels/base/result.hpp"
@@ -15,13 +15,13 @@ namespace shoal::scenarios {
 
 using teller_of_notes = std::function<void(std::string)>;
 
-/// Tells all that is between the beginning and the end of the run in `directory`. `facts`: of its
-/// run.yaml. Errors: a file in it is damaged.
+/// Replays the run in `directory`, except its beginning and end. `facts` come from its run.yaml.
+/// Errors: a damaged file.
 result<void> tell_directory(const std::filesystem::path& directory, const run_facts& facts,
                             run_listener& into, const teller_of_notes& note);
 
-/// A view of the run in `directory`, with a note for each thing that its files do not have.
-/// Errors: it is none, or that of a program without a history; a file in it is damaged.
+/// Returns a view of the run in `directory`, with a note for each missing file or column.
+/// Errors: not a run directory, a program without a history, or a damaged file.
 result<std::unique_ptr<run_view>> read_run_view(const std::filesystem::path& directory);
 
 } // namespace shoal::scenarios

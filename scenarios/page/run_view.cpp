@@ -14,7 +14,7 @@ namespace shoal::scenarios {
 
 namespace {
 
-/// Members that have ended are waited for by so many groups at most.
+/// Limit on unfinished groups that keep members which have ended.
 constexpr std::size_t most_open = 20'000;
 
 bool formed(std::string_view group) {
@@ -118,7 +118,7 @@ void run_view::state::leave_phase(host& of, std::uint32_t index, std::int64_t ti
   of.since = time;
 }
 
-/// Counts what goes on as if it ended now.
+/// Accounts for phases in progress as if they ended now.
 void run_view::state::settle() {
   for (std::uint32_t i = 0; i < hosts.size(); ++i)
     if (hosts[i].alive) leave_phase(hosts[i], i, axis.end());
@@ -265,7 +265,7 @@ void run_view::round(const heard_round& what) {
   state& s = *state_;
   s.reach(what.ended.count());
   state::kept_round round;
-  // All of its members died before anybody could say how it ended: its time is not known.
+  // All members died before the round ended, so the time of its end is unknown.
   round.what = {s.rounds_seen++,
                 what.started.count(),
                 std::max(what.ended, what.started).count(),
@@ -397,7 +397,7 @@ void run_view::traffic(std::span<const sent_bytes> all) {
   for (const sent_bytes& row : all) {
     state::host& from = s.at(s.host_of(row.host));
     for (std::size_t i = 0; i < row.bytes.size(); ++i) from.sent[i] += row.bytes[i];
-    if (row.to_region.empty()) // it is not known who received it
+    if (row.to_region.empty()) // the receiver is unknown
       continue;
     auto& pair = s.region_bytes[{std::string(row.region), std::string(row.to_region)}];
     for (std::size_t i = 0; i < row.bytes.size(); ++i) pair[i] += row.bytes[i];

@@ -1,21 +1,22 @@
-// What a page shows of a run, kept while the run goes on, or read from its directory later: the
-// same listener, so the same numbers. Bounded whatever the run: time is in 512 bins, rows of tables
-// are thinned, hosts beyond 300 are shown as their groups, of rounds those that came last, took
-// longest or went wrong are kept with their transfers.
+// The data that a page shows of a run. The same listener collects this data during the run, or
+// later from the run directory, so that both give the same numbers. The size of a view is bounded:
+//   - time is in 512 bins, and rows of tables are thinned;
+//   - a run with more than 300 hosts shows groups instead of hosts;
+//   - only the latest, slowest and failed rounds keep their members and transfers.
 //
 // A view is made of sections, each a JSON value (tools/web/src/view.ts has their types):
-//   run           which run this is, how to repeat it, what it lacks
+//   run           the identity of the run, how to repeat it, and notes on missing data
 //   scenario      the text of run.yaml
 //   summary       summary.json, null before the end
-//   series        rows of metrics.csv by column, neighbours merged when there are many
+//   series        rows of metrics.csv by column, with neighbours merged if there are many
 //   epochs        rows of epochs.csv
-//   sessions      for each host (or group) and bin how its time was spent
-//   participants  who contributed how much, and with what loss
-//   rounds        all as points; some with members and transfers
-//   faults        when, what, whom
+//   sessions      for each host (or group) and bin, the time in each state
+//   participants  the contribution and loss of each host
+//   rounds        all rounds as points, some rounds with members and transfers
+//   faults        times, actions and struck hosts
 //   traffic       bytes by host, region and class
-//   links         how much of each line's rate bulk used
-//   nodes         of a cluster: each life of each host; elsewhere there is no such section
+//   links         the share of each line's rate that bulk transfers used
+//   nodes         each life of each host; only for a cluster
 // Thread safety: all members may be called from any thread.
 #pragma once
 
@@ -51,30 +52,31 @@ public:
   void traffic(std::span<const sent_bytes> all) override;
   void ended(std::string_view summary) override;
 
-  /// A sentence about what is missing, and why.
+  /// Adds a sentence that says which data are missing, and why.
   void note(std::string text);
   /// One life of one host of a cluster.
   struct node {
     std::string name, group, region, address, directory;
-    std::string state; ///< 'running', 'ended', 'interrupted', or 'silent': it writes no more, and
-                       ///< did not say why
+    /// 'running', 'ended', 'interrupted' or 'silent'. A silent node stopped writing without a
+    /// reason.
+    std::string state;
     duration began{}, last{};
     std::uint64_t epoch = 0, rounds = 0, rounds_not_ok = 0, samples = 0, bytes_sent = 0;
-    double samples_per_second = 0; ///< not finite: not known
+    double samples_per_second = 0; ///< NaN if the rate is unknown
   };
-  /// For the page of a whole cluster, in place of those told before.
+  /// Replaces the nodes of the view. For the page of a whole cluster.
   void set_nodes(std::vector<node> all);
-  /// The files ended before the run did (a killed process), or the run has not ended yet:
-  /// 'unfinished'.
+  /// Sets the state of the run. 'unfinished' means that the files have no end of the run: the
+  /// process was killed or still runs.
   void set_state(std::string state);
 
   struct section {
     std::string name;
     std::string json;
   };
-  /// All of it as of now. Complexity: some milliseconds.
+  /// Returns the current sections. Complexity: some milliseconds.
   std::vector<section> sections();
-  /// The sections as one JSON object.
+  /// Returns the current sections as one JSON object.
   std::string document();
 
 private:
@@ -82,16 +84,16 @@ private:
   std::unique_ptr<state> state_;
 };
 
-/// Where a page shows one of several runs.
+/// The place of a run on a page with several runs.
 struct run_place {
   std::string title;
-  std::optional<std::size_t> beside{}; ///< the run that it is drawn beside: its prediction
-  std::optional<std::size_t> of{};     ///< it is what one host of this cluster saw
+  std::optional<std::size_t> beside{}; ///< index of the run's prediction, drawn beside the run
+  std::optional<std::size_t> of{};     ///< index of the cluster, if this is the view of one host
 };
-/// As `"title":…,"beside":…,"of":…`, the beginning of a JSON object.
+/// Returns `"title":…,"beside":…,"of":…`, the start of a JSON object.
 std::string place_text(const run_place& place);
 
-/// Sections as one JSON object.
+/// Returns `sections` as one JSON object.
 std::string as_object(const std::vector<run_view::section>& sections);
 
 } // namespace shoal::scenarios

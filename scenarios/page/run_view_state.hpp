@@ -1,5 +1,5 @@
-// What a run_view holds. Only for its own sources: run_view.cpp takes in, run_view_text.cpp writes
-// out.
+// The state of a run_view, private to its sources. run_view.cpp fills the state, and
+// run_view_text.cpp writes it as JSON.
 #pragma once
 
 #include "scenarios/page/run_facts.hpp"
@@ -20,7 +20,7 @@
 
 namespace shoal::scenarios {
 
-/// The states of sessions, in the order of the columns; whoever is gone is in none.
+/// The states of sessions, in the order of the columns. A host that is gone has no state.
 inline constexpr std::array<std::string_view, 4> session_states{"joining", "computing", "averaging",
                                                                 "downloading"};
 
@@ -33,24 +33,24 @@ struct run_view::state {
   struct group {
     group_facts facts;
     std::uint32_t first = 0; ///< index of its first host
-    bool peers = true;       ///< false: the data shard's, and who is in no group
+    bool peers = true;       ///< false: the data shard, or hosts without a group
   };
   struct host {
     bool seen = false, alive = false;
-    std::int8_t phase = -1; ///< of session_states; -1: none
-    std::int64_t since = 0; ///< of the phase
-    std::int64_t born = 0;  ///< of this life
-    std::int64_t lived = 0; ///< in lives that are over
+    std::int8_t phase = -1; ///< index into session_states; -1: none
+    std::int64_t since = 0; ///< start of the phase
+    std::int64_t born = 0;  ///< start of the current life
+    std::int64_t lived = 0; ///< total time of earlier lives
     std::uint32_t lives = 0, rounds = 0;
     std::uint64_t samples = 0;
     std::int64_t loss = 0, loss_samples = 0; ///< sum over samples, in millionths of a nat
     std::array<std::uint64_t, 4> sent{};
   };
   struct unit {
-    std::uint32_t hosts = 0; ///< that it stands for, of those seen
-    time_bins<4> time;       ///< in each state
+    std::uint32_t hosts = 0; ///< number of seen hosts in this unit
+    time_bins<4> time;       ///< time in each state
     time_bins<2> loss;       ///< sum over samples in millionths of a nat, samples
-    time_bins<2> bytes;      ///< of bulk, up and down
+    time_bins<2> bytes;      ///< bulk bytes, up and down
   };
   struct end {
     std::uint32_t host;
@@ -84,7 +84,7 @@ struct run_view::state {
     std::string group;
     bool first_of_two = false;
     std::vector<member> members;
-    std::optional<std::string> transfers; ///< JSON, once it was asked for
+    std::optional<std::string> transfers; ///< JSON, made on first use
   };
   struct attempt {
     std::int64_t first = 0, last = 0;
@@ -96,14 +96,14 @@ struct run_view::state {
     std::string action;
     std::vector<std::string> names;
   };
-  /// Words by number.
+  /// Interns words: maps words to numbers and back.
   struct word_list {
     std::vector<std::string> words;
     std::map<std::string, std::uint32_t, std::less<>> numbers;
     std::uint32_t of(std::string_view word);
   };
 
-  /// A host at a time that was reached with it; the guard is held meanwhile.
+  /// A host at the time of an event. Advances the view to this time and holds the guard.
   struct seen_host;
 
   mutable std::mutex guard;
@@ -114,8 +114,8 @@ struct run_view::state {
 
   std::vector<group> groups;
   std::map<std::string, std::uint32_t, std::less<>> group_by_name;
-  std::uint32_t named_hosts = 0;   ///< in groups; others follow
-  std::vector<std::string> others; ///< names of those
+  std::uint32_t named_hosts = 0;   ///< number of hosts in groups; other hosts follow
+  std::vector<std::string> others; ///< names of hosts outside groups
   std::map<std::string, std::uint32_t, std::less<>> other_by_name;
   std::vector<host> hosts;
   bool single = true; ///< each host is its own unit
@@ -133,8 +133,9 @@ struct run_view::state {
   std::uint64_t ok_stride = 1, bad_stride = 1, ok_seen = 0, bad_seen = 0;
   std::deque<std::uint64_t> last_rounds, bad_rounds;
   std::set<std::pair<std::int64_t, std::uint64_t>> slow_rounds; ///< (duration, number)
-  std::map<std::uint64_t, kept_round> kept; ///< by number; those in one of the three
-  std::map<std::string, std::vector<member>, std::less<>> open; ///< members that ended, by group
+  std::map<std::uint64_t, kept_round> kept; ///< key: number; rounds in one of the lists above
+  std::map<std::string, std::vector<member>, std::less<>>
+      open; ///< members that have ended; key: group
   std::deque<std::string> open_order;
   std::map<std::pair<std::uint64_t, std::string>, attempt> attempts;
   std::vector<transfer_row> transfers;
@@ -168,13 +169,13 @@ struct run_view::state {
   std::string faults_text() const;
   std::string traffic_text() const;
   std::string links_text() const;
-  /// When recording transfers ended because there were as many as are kept; nothing if all are
-  /// there.
+  /// Returns the time at which the limit stopped the recording of transfers. Empty if all transfers
+  /// are there.
   std::optional<std::int64_t> transfers_until() const;
   std::string transfers_of(const kept_round& round) const;
 };
 
-/// Whether `outcome` is one of a round that nobody has to look at.
+/// True if `outcome` is 'ok'.
 inline bool is_ok(std::uint8_t outcome) {
   return outcome == 0;
 }

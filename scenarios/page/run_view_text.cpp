@@ -15,14 +15,15 @@ constexpr std::size_t most_participants = 200, most_lines = 60, most_links = 120
 constexpr std::size_t most_transfers_of_round = 60, most_regions = 24, most_member_names = 64,
                       loss_bins = 128;
 
-/// A share of 0 to 1 as one of 62 characters.
+/// Encodes a share from 0 to 1 as one of 62 characters.
 char digit(double share) {
   constexpr std::string_view digits =
       "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
   return digits[static_cast<std::size_t>(std::clamp(std::lround(share * 61), 0L, 61L))];
 }
 
-/// Bits of a value as it travels; of top_k, which keeps a share of them, nothing is said.
+/// Returns the bits of a value in a message. Unknown for top_k, which sends only a share of the
+/// values.
 double bits_of(std::string_view codec) {
   constexpr std::size_t many = 1U << 20;
   const auto which = kernels::parse_codec(codec);
@@ -113,14 +114,14 @@ std::string run_view::state::run_text() const {
   return out.take();
 }
 
-/// How somebody else joins: what all type alike, whom to dial, and which hosts of the scenario are
-/// taken.
+/// Writes how another host joins: the common command line, the addresses to dial, and the names of
+/// hosts that are taken.
 std::string run_view::state::join_text() const {
   const provenance& by = facts.made_by;
   if (by.invitation.empty()) return "null";
   std::vector<std::string> dial, taken;
   if (nodes) {
-    // Those that are gone would be dialled in vain, unless all are.
+    // List running nodes first. List nodes that are gone only if no node runs.
     for (const bool running : {true, false})
       for (const node& one : *nodes)
         if ((one.state == "running") == running && !one.address.empty() &&
@@ -146,7 +147,7 @@ std::string run_view::state::join_text() const {
       .whole(static_cast<std::int64_t>(facts.shards));
   out.key("dial").open('[');
   for (std::size_t i = 0; i < std::min<std::size_t>(dial.size(), 3);
-       ++i) // whoever is there tells the others
+       ++i) // a reached node tells the addresses of the other nodes
     out.text(dial[i]);
   out.close(']').key("taken").open('[');
   for (const std::string& one : taken) out.text(one);
@@ -344,7 +345,7 @@ std::string run_view::state::participants_text() const {
     put(out, of.samples, of.rounds, of.seconds, of.loss, of.loss_samples, of.sent);
     out.close('}');
   }
-  // Losses over time, of fewer and wider bins: one of 512 has hardly a round in it.
+  // Losses use fewer and wider bins, because one of 512 bins holds hardly a round.
   constexpr std::size_t merged = time_axis::bins / loss_bins;
   out.close(']')
       .key("loss_bin")
@@ -382,8 +383,8 @@ std::string run_view::state::participants_text() const {
   return out.take();
 }
 
-/// Transfers between members while the round lasted, those of one pair and type together, the last
-/// to arrive first.
+/// Writes the transfers between members during the round. Transfers with the same hosts and type
+/// are merged, and the latest arrival comes first.
 std::string run_view::state::transfers_of(const kept_round& round) const {
   struct merged {
     std::int64_t begun = 0, left = 0, arrives = 0, waited = 0;
@@ -393,7 +394,7 @@ std::string run_view::state::transfers_of(const kept_round& round) const {
   std::set<std::uint32_t> members;
   for (const member& one : round.members) members.insert(one.host);
   std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint16_t>, merged> rows;
-  // They are told in the order in which they leave.
+  // Transfers are sorted by the time at which they leave.
   auto at = std::lower_bound(transfers.begin(), transfers.end(), round.what.started,
                              [](const transfer_row& row, std::int64_t t) { return row.left < t; });
   std::uint64_t bytes = 0, count = 0;
@@ -640,7 +641,7 @@ std::string run_view::state::links_text() const {
   struct line {
     std::uint32_t unit;
     std::size_t way;
-    double rate; ///< bytes per second of all its hosts
+    double rate; ///< total bytes per second of the hosts
     std::int64_t bytes;
   };
   std::vector<line> lines;
@@ -661,7 +662,7 @@ std::string run_view::state::links_text() const {
   std::stable_sort(lines.begin(), lines.end(), [](const line& a, const line& b) {
     return static_cast<double>(a.bytes) / a.rate > static_cast<double>(b.bytes) / b.rate;
   });
-  // What was not recorded is no idle line.
+  // Ignore the time after the recording stopped: the lines were not idle.
   const auto until = transfers_until();
   const std::int64_t end =
       std::max<std::int64_t>(until ? std::min(*until, axis.end()) : axis.end(), 1);

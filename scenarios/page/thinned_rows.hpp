@@ -1,5 +1,4 @@
-// Rows of a CSV file, at most a few thousand whatever comes: when there are too many, neighbours
-// are merged.
+// Rows of a CSV file, reduced to a bounded number. When there are too many rows, neighbours merge.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +10,8 @@
 namespace shoal::scenarios {
 
 enum class merge_rule : std::uint8_t {
-  last, ///< a counter, or a state: the later one, if it is known
-  mean, ///< of those that are known, weighted by the rows that they stand for
+  last, ///< for counters and states: the later known value
+  mean, ///< mean of known values, weighted by numbers of file rows
   sum,
 };
 
@@ -25,9 +24,9 @@ public:
   void set_columns(std::vector<column> columns) { columns_ = std::move(columns); }
   const std::vector<column>& columns() const noexcept { return columns_; }
 
-  /// Lines of the file without its header; an empty field is not known (NaN).
+  /// Adds lines of the file, without its header. An empty field is unknown (NaN).
   void add(std::string_view lines);
-  /// All, in order.
+  /// Returns all rows in order.
   const std::vector<std::vector<double>>& rows() const noexcept { return rows_; }
 
 private:
@@ -36,7 +35,8 @@ private:
              double rows_later) const;
 
   std::vector<column> columns_;
-  std::vector<std::vector<double>> rows_; // each of `stride_` rows of the file, but for the last
+  std::vector<std::vector<double>>
+      rows_; // each merges `stride_` file rows; the last may have fewer
   std::uint64_t stride_ = 1, in_last_ = 0;
 };
 

@@ -1,6 +1,6 @@
-// Time in a fixed number of bins, however long a run lasts: when it no longer fits, the bins get
-// twice as wide and two become one. Sums are of integers, so that it does not matter when that
-// happens.
+// Time in a fixed number of bins, for runs of any length. When the run outgrows the bins, their
+// width doubles and each pair of neighbours merges. Sums are integers, so that the result does not
+// depend on the time of a merge.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@ class time_axis {
 public:
   static constexpr std::size_t bins = 512;
 
-  /// Makes room for the time `t` (ns). Returns how often the width doubled.
+  /// Makes room for the time `t` (ns). Returns the number of times that the width doubled.
   unsigned reach(std::int64_t t) {
     end_ = std::max(end_, t);
     unsigned out = 0;
@@ -26,9 +26,9 @@ public:
     return out;
   }
   std::int64_t width() const noexcept { return width_; }
-  /// The latest time so far.
+  /// Returns the latest time so far.
   std::int64_t end() const noexcept { return end_; }
-  /// Bins up to there.
+  /// Returns the number of bins up to end().
   std::size_t used() const noexcept {
     return static_cast<std::size_t>(end_ / width_) + (end_ % width_ != 0 ? 1 : 0);
   }
@@ -37,7 +37,7 @@ private:
   std::int64_t width_ = 10'000'000, end_ = 0;
 };
 
-/// K sums for each bin. Memory: none before the first one.
+/// K sums for each bin. Allocates no memory before the first sum.
 template <std::size_t K>
 class time_bins {
 public:
@@ -55,7 +55,8 @@ public:
   void spread(const time_axis& axis, std::int64_t from, std::int64_t to, std::size_t which,
               std::int64_t value) {
     if (to <= from) return add(axis, from, which, value);
-    // By what has come until each edge, so that wider bins have the sums of narrow ones.
+    // Take differences of cumulative sums at bin edges, so that wide bins equal sums of narrow
+    // bins.
     const auto until = [&](std::int64_t t) {
       return static_cast<std::int64_t>(static_cast<__int128>(value) * (t - from) / (to - from));
     };
