@@ -5,8 +5,8 @@
 // The server has no files: any other path gives 404. One thread of libmicrohttpd answers all
 // clients, and the run never waits for this thread. A slow client skips versions: it gets the
 // newest version of each section when it is ready again. Limits: 256 connections, 64 streams of
-// events, 16 KiB of headers. The server closes a connection if a request is incomplete after 10 s,
-// if the client does not take an answer within 60 s, or if the client is idle for 15 s.
+// events, 16 KiB of headers. The server closes a connection if a request is incomplete after 10 s
+// or the client is idle for 15 s. A client has 60 s to take an answer.
 #pragma once
 
 #include "kernels/base/result.hpp"
