@@ -29,9 +29,9 @@ bool overlaps(const scenario& what) {
 template <class V>
 void describe(V& v, synchronous_options& o) {
   v.field("overlap", o.overlap,
-          "what goes on while the next batch is computed, whose gradients are then one step old. "
-          "`update`: the optimizer's "
-          "step; `averaging`: the round, too. The first epoch fills the pipeline, without a step",
+          "work that runs while the next batch is computed. `update`: the optimizer's step; "
+          "`averaging`: the round and the step. Gradients are then one step old. The first epoch "
+          "fills the pipeline, without a step",
           {.hide_default = true});
   v.field("target_batch", o.target_batch,
           "samples in an epoch (one optimizer step) over the whole swarm",

@@ -5,8 +5,8 @@
 // mean back, but each is one message: no window, no acknowledgements, no vote. A reducer waits for
 // all parts until its patience is over, and then takes the parts that came. A peer that lacks a
 // mean by then keeps its own values there. Messages of a peer and round: 2 (n - 1), for n members.
-// A leader gathers for at least four look-ups: a peer that looks up too early for another peer's
-// record finds the record with its next look-up.
+// A leader gathers for at least four look-ups. A peer that looks up before another peer's record is
+// there finds the record with its next look-up.
 // Source: Ryabinin et al., arXiv:2103.03239.
 #pragma once
 
