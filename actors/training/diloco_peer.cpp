@@ -253,12 +253,13 @@ std::optional<double> diloco_peer::seconds_until_done(const progress_table::entr
   const auto done = what.samples - std::min<std::uint64_t>(what.samples, running);
   const auto needed = interval() * options_.micro_batch;
   if (done >= needed) return 0;
-  // The record is older than the look that found it. Clocks may be wrong, but not by an interval of
-  // looks.
-  const auto published = of.expires_utc_ns - options_.record_lifetime.count();
-  const auto seen = now() - of.changed;
-  const auto age = std::clamp(duration{here().utc_ns() - published}, seen,
-                              seen + duration{options_.max_refresh});
+  // The running step began when the peer first promised its samples, before the look that found the
+  // record. A clock that is wrong cannot move that time behind the look, nor before all live
+  // records.
+  const auto began = of.counted_expires_utc_ns - options_.record_lifetime.count();
+  const auto seen = now() - of.counted;
+  const auto age = std::clamp(duration{here().utc_ns() - began}, seen,
+                              std::max(seen, duration{options_.record_lifetime}));
   return static_cast<double>(needed - done) / speed - to_seconds(age);
 }
 

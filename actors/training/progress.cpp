@@ -82,9 +82,10 @@ void progress_table::replace(const std::vector<shared<record>>& records, peer_id
     const bool fresh = at == entries_.end() || at->first != id;
     if (fresh) at = entries_.insert(at, {id, {}});
     auto& mine = at->second;
-    if (fresh || mine.what != *what) {
-      mine.changed = now;
-      mine.expires_utc_ns = r.expires_utc_ns;
+    if (fresh || mine.what != *what) mine.changed = now;
+    if (fresh || mine.what.samples != what->samples) {
+      mine.counted = now;
+      mine.counted_expires_utc_ns = r.expires_utc_ns;
     }
     mine.what = *what;
     mine.address = r.address;

@@ -72,9 +72,10 @@ public:
   struct entry {
     progress what;
     caf::actor address;
-    duration changed{};              ///< when this content was first read
-    std::uint64_t look = 0;          ///< the number of the last reading that found it
-    std::int64_t expires_utc_ns = 0; ///< expiration of the record that first had this content
+    duration changed{};                      ///< when this content was first read
+    std::uint64_t look = 0;                  ///< the number of the last reading that found it
+    duration counted{};                      ///< when this number of samples was first read
+    std::int64_t counted_expires_utc_ns = 0; ///< expiration of the record that first had it
   };
 
   /// Replaces the table by the result of a DHT look-up. Records of `self` are left out.
