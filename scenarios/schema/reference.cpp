@@ -79,6 +79,20 @@ const char* unit_of(const T&) {
     return "";
 }
 
+/// Breaks `text` into lines of at most 118 bytes, so that a full stop still fits into 120 columns.
+std::string wrapped(std::string text) {
+  std::size_t line = 0;
+  for (std::size_t space = text.find(' '); space != std::string::npos;) {
+    const std::size_t next = std::min(text.find(' ', space + 1), text.size());
+    if (next - line > 118) {
+      text[space] = '\n';
+      line = space + 1;
+    }
+    space = next < text.size() ? next : std::string::npos;
+  }
+  return text;
+}
+
 class documenter {
 public:
   template <class S>
@@ -86,7 +100,7 @@ public:
                const std::string& kind = {}) {
     out += fmt::format(
         "\n## {}\n\n{}.\n\n| key | type | default | range | meaning |\n|---|---|---|---|---|\n",
-        (path.empty() ? "Top level" : "`" + path + "`") + kind, capital(meaning));
+        (path.empty() ? "Top level" : "`" + path + "`") + kind, wrapped(capital(meaning)));
     path_ = path;
     describe(*this, value);
     // The sections of nested structs follow, depth first, in the file's order.
@@ -131,7 +145,7 @@ public:
     std::string names, meanings;
     for (const kind_definition* each : kinds) {
       names += (names.empty() ? "`" : ", `") + each->name + "`";
-      meanings += fmt::format("; `{}`: {}", each->name, each->meaning);
+      meanings += fmt::format(". `{}`: {}", each->name, each->meaning);
       if (each->options == options_box{}) continue;
       later_.push_back([this, path = path_, key, options = each->options, of = each]() mutable {
         section(path, of->meaning.c_str(), options, fmt::format(" with `{}: {}`", key, of->name));
