@@ -69,7 +69,7 @@ const char* strategies_meaning() {
   static const std::string text = [] {
     std::string out = "the strategies to compare, one after the other";
     for (const auto& each : actors::averaging_strategies().all())
-      out += fmt::format("; `{}`: {}", each.name, each.meaning);
+      out += fmt::format(". `{}`: {}", each.name, each.meaning);
     return out;
   }();
   return text.c_str();
