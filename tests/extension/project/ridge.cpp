@@ -1,6 +1,6 @@
-// The workload 'ridge': linear regression with a penalty on the squared weights. A sample is
-// `features` numbers x and a target y, drawn as y = <true weights, x> + noise; its loss is (<w, x>
-// - y)^2 / 2 + l2 |w|^2 / 2.
+// The workload 'ridge': linear regression with a penalty on the squared weights. A sample has
+// `features` numbers x and a target y, drawn as y = <true weights, x> + noise. Its loss is
+//   (<w, x> - y)^2 / 2 + l2 |w|^2 / 2.
 #include "actors/training/optimizer_step.hpp"
 #include "kernels/base/rng.hpp"
 #include "scenarios/workloads/prepared.hpp"
