@@ -1,13 +1,7 @@
 # Unity builds: one run of the compiler takes several sources of a library, and so reads their common headers and instantiates their common
 # templates once. A build from nothing is quicker. A build after a change compiles the sources beside the changed one, too.
 
-if(SHOAL_BUILD_TESTS)
-  set(unity_default OFF)
-else()
-  set(unity_default ON)
-endif()
-# The first configuration of a build folder decides, so that tests which are added later do not compile the libraries again.
-option(SHOAL_UNITY "Compile several sources at once; ON in a build folder that begins without tests" ${unity_default})
+option(SHOAL_UNITY "Compile several sources of a library at once: a shorter build, and a longer one after a change" OFF)
 
 # tools/tidy/check_unity reads this list in every build: a library and a source in each line.
 set(SHOAL_UNITY_SOURCES "${CMAKE_BINARY_DIR}/unity_sources.txt")
