@@ -8,9 +8,11 @@
 #include "kernels/base/units.hpp"
 
 #include <caf/actor.hpp>
+#include <caf/actor_control_block.hpp>
 
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <string_view>
 
 namespace shoal::actors {
@@ -24,6 +26,27 @@ public:
 
   virtual std::string_view name() const = 0;
   virtual peer_id id() const = 0;
+
+  // -- the member behind this host, and behind others: actors/trust/identity.hpp
+
+  /// This member's public key. All incarnations have the same one.
+  virtual const key256& key() const = 0;
+  /// Signs a statement in this member's name.
+  virtual signature sign(const digest& statement) const = 0;
+  /// True if the owner of `key` signed the statement.
+  virtual bool is_signed_by(const key256& key, const digest& statement,
+                            const signature& by) const = 0;
+  /// A text that proves that the swarm admits this member's key: its certificate. Empty if the
+  /// world has no certificates.
+  virtual std::string certificate() const { return {}; }
+  /// True if the swarm admits `key`, now. An empty certificate asks whether this host knows the key
+  /// already; a certificate of another key counts as empty.
+  virtual bool admits(const key256& key, std::string_view certificate) = 0;
+  /// The peer on whose host the actor at `address` is; 0 if there is no address. The sender of a
+  /// message is the only identity in it that the network has checked.
+  virtual peer_id peer_of(const caf::strong_actor_ptr& address) const = 0;
+  /// The member of that host; zero if there is no address.
+  virtual member_id member_of(const caf::strong_actor_ptr& address) const = 0;
 
   /// Coordinated universal time in nanoseconds by this host's clock, which may be wrong.
   /// Expirations use it, because they are compared across hosts. Durations use self->clock().

@@ -30,6 +30,10 @@ struct id128 {
   }
 };
 
+/// A member of the swarm: the first 128 bits of BLAKE2b-256 of its public key. A member keeps its
+/// id over restarts; a peer_id names one incarnation (actors/trust/identity.hpp).
+using member_id = id128;
+
 /// hash(previous state_id, group id, senders and weights of each part). Two peers with equal state
 /// ids hold the same bits.
 using state_id = id128;
@@ -43,6 +47,17 @@ struct key256 {
   template <class Inspector>
   friend typename Inspector::result_type inspect(Inspector& f, key256& x) {
     return f(x.a, x.b, x.c, x.d);
+  }
+};
+
+/// An Ed25519 signature: 64 bytes.
+struct signature {
+  key256 r, s;
+  auto operator<=>(const signature&) const = default;
+
+  template <class Inspector>
+  friend typename Inspector::result_type inspect(Inspector& f, signature& x) {
+    return f(x.r, x.s);
   }
 };
 

@@ -48,6 +48,11 @@ bool protocol_actor::sent_by(const caf::actor& who) {
   return sender && caf::actor_cast<caf::strong_actor_ptr>(who) == sender;
 }
 
+bool protocol_actor::is_senders(const caf::actor& address) {
+  const auto sender = sender_peer();
+  return sender != 0 && sender == host_.peer_of(caf::actor_cast<caf::strong_actor_ptr>(address));
+}
+
 duration protocol_actor::now() const {
   return const_cast<protocol_actor*>(this)->clock().now().time_since_epoch();
 }

@@ -27,6 +27,12 @@ protected:
   const caf::actor& address();
   /// True if the message that is being handled is from `who`; false if the message has no sender.
   bool sent_by(const caf::actor& who);
+  /// The peer and the member whose host sent the message that is being handled; 0 if the message
+  /// has no sender. Ids in a message's body prove nothing.
+  peer_id sender_peer() { return host_.peer_of(current_sender()); }
+  member_id sender_member() { return host_.member_of(current_sender()); }
+  /// True if `address` and the message's sender are on one host. A reply may only go there.
+  bool is_senders(const caf::actor& address);
   /// Virtual or wall time since the world began.
   duration now() const;
   /// Sends tick{kind, token} to this actor after `delay`.

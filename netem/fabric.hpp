@@ -56,6 +56,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace shoal::netem {
 
@@ -99,15 +100,18 @@ public:
 
   // -- for the carrier ------------------------------------------------------
 
-  /// The node id of a host's addresses, which identifies the host in all processes.
-  static caf::node_id node_of(const std::string& name, std::uint32_t incarnation);
+  /// The node id of a host's addresses, which identifies the host in all processes. `identity`:
+  /// see fabric_options.
+  static caf::node_id node_of(std::string_view identity, std::uint32_t incarnation);
   caf::node_id node_of(host_index host) const;
+  std::string identity_of(const std::string& name) const;
   /// The host with this node id, in this process or elsewhere. An unknown host is added as one
   /// elsewhere and alive.
   host_index host_at(const caf::node_id& node);
   /// True if the fabric knows the node, so that host_at() would not add a host.
   bool knows(const caf::node_id& node) const;
-  /// Names a host elsewhere. Does nothing if the host has a name.
+  /// Names a host elsewhere, and moves it to the machine of that name if there is one. Does nothing
+  /// else if the host has a name.
   void set_name(host_index host, const std::string& name);
   /// The process of a host elsewhere has ended permanently: no message is sent to it any more.
   void remote_died(host_index host);

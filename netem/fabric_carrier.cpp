@@ -10,8 +10,12 @@
 
 namespace shoal::netem {
 
-caf::node_id fabric::node_of(const std::string& name, std::uint32_t incarnation) {
-  return host_table::node_of(name, incarnation);
+caf::node_id fabric::node_of(std::string_view identity, std::uint32_t incarnation) {
+  return host_table::node_of(identity, incarnation);
+}
+
+std::string fabric::identity_of(const std::string& name) const {
+  return state_->identity_of(name);
 }
 
 caf::node_id fabric::node_of(host_index host) const {
@@ -47,7 +51,18 @@ host_index fabric_state::host_at(const caf::node_id& node) {
 
 void fabric::set_name(host_index host, const std::string& name) {
   std::lock_guard guard(state_->mutex);
-  state_->places.set_name(state_->hosts[host].where.machine, name);
+  auto& s = *state_;
+  auto& named = s.hosts[host];
+  const auto machine = s.hosts.machine_of(host_table::node_of(name, 0));
+  if (named.elsewhere && machine && *machine != named.where.machine) {
+    // The scenario knows the machine by its name, and node ids are made of keys.
+    const auto& m = s.places[*machine];
+    named.where = {*machine, m.place};
+    named.up = m.up_now;
+    named.uplink = m.uplink;
+    return;
+  }
+  s.places.set_name(named.where.machine, name);
 }
 
 void fabric::remote_died(host_index index) {

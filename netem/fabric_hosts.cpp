@@ -45,8 +45,11 @@ machine_index fabric_state::add_machine(const machine_options& what) {
   const auto uplink = bulk.add_link(what.up), downlink = bulk.add_link(what.down);
   const auto machine = places.add_machine(what, uplink, downlink);
   if (what.nat != nat_class::open) nat();
-  if (options.over != nullptr && !what.name.empty())
+  if (options.over != nullptr && !what.name.empty()) {
+    hosts.name_machine(host_table::node_of(identity_of(what.name), 0), machine);
+    // set_name() looks for the name.
     hosts.name_machine(host_table::node_of(what.name, 0), machine);
+  }
   return machine;
 }
 
@@ -90,7 +93,8 @@ host_index fabric_state::start_host(machine_index machine, std::optional<std::ui
   SHOAL_CHECK(hosts.running(machine) == no_host, "a machine runs one incarnation at a time");
   const auto incarnation = hosts.next_incarnation(machine, given);
   const auto host =
-      add_host(machine, incarnation, host_table::node_of(places[machine].name, incarnation), false);
+      add_host(machine, incarnation,
+               host_table::node_of(identity_of(places[machine].name), incarnation), false);
   hosts.set_running(machine, host);
   if (options.over != nullptr) hosts.name(host);
   report(here, event_kind::host_started, {host, 0}, {host, 0}, "");

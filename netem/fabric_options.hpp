@@ -32,6 +32,9 @@ struct fabric_options {
   /// False counts serialized bytes only, for comparison with models without headers.
   bool wire_overhead = true;
   std::function<message_class(const caf::type_erased_tuple&)> classify;
+  /// The identity of the machine with this name, such as its owner's public key. Node ids are made
+  /// of it (fabric::node_of). Empty: the name.
+  std::function<std::string(const std::string& name)> identity;
   /// The two callbacks may be empty. Reports come one at a time in the order of history, without
   /// the fabric's lock, so a callback may call the fabric. A call that causes reports returns after
   /// they were given.

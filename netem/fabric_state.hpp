@@ -68,6 +68,9 @@ struct fabric_state {
   // -- under the lock -------------------------------------------------------
 
   machine_index add_machine(const machine_options& what);
+  std::string identity_of(const std::string& name) const {
+    return options.identity ? options.identity(name) : name;
+  }
   host_index add_host(machine_index machine, std::uint32_t incarnation, caf::node_id node,
                       bool elsewhere);
   host_index start_host(machine_index machine, std::optional<std::uint32_t> given,

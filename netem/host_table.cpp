@@ -22,8 +22,8 @@ const caf::node_id::default_data* data_of(const caf::node_id& node) {
 
 // -- node ids -------------------------------------------------------------------------------------
 
-caf::node_id host_table::node_of(const std::string& name, std::uint32_t incarnation) {
-  const auto hash = hash_of(std::as_bytes(std::span(name)));
+caf::node_id host_table::node_of(std::string_view identity, std::uint32_t incarnation) {
+  const auto hash = hash_of(std::as_bytes(std::span(identity)));
   caf::node_id::default_data::host_id_type host;
   std::copy_n(hash.bytes.begin(), host.size(), host.begin());
   return caf::node_id{// CAF takes process id 0 for an invalid node

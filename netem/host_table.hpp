@@ -20,6 +20,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -58,7 +59,8 @@ public:
 
   // -- node ids -------------------------------------------------------------
 
-  static caf::node_id node_of(const std::string& name, std::uint32_t incarnation);
+  /// The first 160 bits of BLAKE2b-256 of the identity, and the incarnation.
+  static caf::node_id node_of(std::string_view identity, std::uint32_t incarnation);
   /// True if CAF accepts the id as a node, and the fabric made it.
   static bool is_ours(const caf::node_id& node);
   /// The incarnation in a node id; 0 if the fabric did not make the id.

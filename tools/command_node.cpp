@@ -124,6 +124,8 @@ int run(node_arguments arguments) {
     node.channel_credentials = credentials->channel;
     node.admits = credentials->admits;
     node.sign = credentials->sign;
+    node.key = credentials->key;
+    node.certificate = credentials->certificate;
   }
   if (arguments.uplink == "unlimited") {
     node.uplink = data_rate{};

@@ -1,10 +1,14 @@
 #include "kernels/base/rng.hpp"
 
 #include "kernels/base/check.hpp"
+#include "kernels/base/digest.hpp"
 #include "kernels/base/portable_math.hpp"
+
+#include <sodium.h>
 
 #include <bit>
 #include <cmath>
+#include <cstring>
 
 namespace shoal {
 
@@ -71,6 +75,27 @@ rng stream(std::uint64_t seed, std::string_view name, std::uint64_t a, std::uint
     mixed = splitmix64(mixed);
   }
   return rng(mixed);
+}
+
+std::array<std::byte, 32> random_secret() {
+  std::array<std::byte, 32> out;
+  randombytes_buf(out.data(), out.size());
+  return out;
+}
+
+rng secret_stream(std::span<const std::byte> secret, std::string_view name, std::uint64_t a,
+                  std::uint64_t b) {
+  const auto hash = hasher{}
+                        .add(std::string_view{"shoal.secret_stream"})
+                        .add(secret)
+                        .add(name)
+                        .add(a)
+                        .add(b)
+                        .finish();
+  std::array<std::uint64_t, 4> state;
+  static_assert(sizeof state == sizeof hash.bytes);
+  std::memcpy(state.data(), hash.bytes.data(), sizeof state);
+  return rng(state);
 }
 
 } // namespace shoal

@@ -19,6 +19,8 @@ namespace shoal {
 class rng {
 public:
   explicit rng(std::uint64_t seed);
+  /// Starts in this state. Requires: not all words are zero.
+  explicit rng(const std::array<std::uint64_t, 4>& state) : state_(state) {}
 
   std::uint64_t next() {
     const std::uint64_t out = std::rotl(state_[1] * 5, 7) * 9;
@@ -65,6 +67,14 @@ public:
 private:
   std::array<std::uint64_t, 4> state_;
 };
+
+/// 32 bytes from the system's source of randomness.
+std::array<std::byte, 32> random_secret();
+/// A stream whose numbers tell nothing about other streams of the same secret: its state is a keyed
+/// hash of the arguments. For processes that talk to others. The numbers of one stream still follow
+/// from each other, so no key may be made of them.
+rng secret_stream(std::span<const std::byte> secret, std::string_view name, std::uint64_t a = 0,
+                  std::uint64_t b = 0);
 
 /// The stream named (name, a, b) of a run. Equal arguments give equal streams.
 rng stream(std::uint64_t seed, std::string_view name, std::uint64_t a = 0, std::uint64_t b = 0);

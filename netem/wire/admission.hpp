@@ -20,12 +20,18 @@ inline std::int64_t utc_now() {
 /// The outcome of an offered revocation list.
 enum class revocation_list_news : std::uint8_t { taken, known, old, forged };
 
+/// The holder of a good certificate.
+struct admitted {
+  std::string name;
+  std::string identity; ///< the 32 bytes of its public key
+};
+
 /// Checks certificates of other hosts. Thread safety: all.
 class admission {
 public:
   virtual ~admission() = default;
-  /// Whether the holder of `certificate` (PEM) may take part, and under which name.
-  virtual refusal check(const std::string& certificate, std::int64_t utc_ns, std::string& name,
+  /// Whether the holder of `certificate` (PEM) may take part, and who the holder is.
+  virtual refusal check(const std::string& certificate, std::int64_t utc_ns, admitted& who,
                         std::string& detail) const = 0;
   /// The number of the newest revocation list that this host has, from whichever source.
   virtual std::uint64_t revocation_list_number() const = 0;

@@ -4,6 +4,7 @@
 #include "kernels/base/digest.hpp"
 #include "netem/coordinator.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 namespace shoal::netem::wire {
@@ -63,6 +64,12 @@ node_key key_of(const caf::node_id& node) {
   out.incarnation = id->process_id() - 1;
   out.host = id->host_id();
   return out;
+}
+
+caf::node_id node_of_key(const node_key& key) {
+  caf::node_id::default_data::host_id_type host;
+  std::copy(key.host.begin(), key.host.end(), host.begin());
+  return caf::node_id{caf::make_counted<caf::node_id::default_data>(key.incarnation + 1, host)};
 }
 
 } // namespace shoal::netem::wire

@@ -48,5 +48,7 @@ private:
 
 /// The node id of a host, in the form that frames carry. Requires: the fabric made the id.
 node_key key_of(const caf::node_id& node);
+/// The inverse of key_of().
+caf::node_id node_of_key(const node_key& key);
 
 } // namespace shoal::netem::wire

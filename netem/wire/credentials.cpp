@@ -26,7 +26,7 @@ public:
       : list_(std::move(list)), ca_(std::move(ca)), revoked_(std::move(revoked)),
         read_at_(changed_at()) {}
 
-  refusal check(const std::string& certificate, std::int64_t utc_ns, std::string& name,
+  refusal check(const std::string& certificate, std::int64_t utc_ns, admitted& who,
                 std::string& detail) const override {
     const auto facts = read_certificate(certificate);
     if (!facts) {
@@ -47,7 +47,9 @@ public:
       detail = "the certificate of " + facts->name + " was revoked";
       return refusal::revoked;
     }
-    name = facts->name;
+    who.name = facts->name;
+    who.identity.assign(reinterpret_cast<const char*>(facts->public_key.data()),
+                        facts->public_key.size());
     return refusal::none;
   }
 
@@ -130,6 +132,8 @@ result<credentials> load_credentials(const std::filesystem::path& folder) {
   out.channel = grpc::experimental::TlsCredentials(channel);
   const auto own = signing_key::read(keys->key_pem.view());
   if (!own) return failure{own.error()};
+  out.key = std::make_shared<const signing_key>(*own);
+  out.certificate = keys->certificate_pem;
   out.sign = [own = *own, certificate = keys->certificate_pem](std::string_view kind,
                                                                std::string_view text) {
     return sign_text(kind, text, own, certificate);

@@ -8,6 +8,7 @@
 
 #include "kernels/base/result.hpp"
 #include "netem/wire/network.hpp"
+#include "netem/wire/signing_key.hpp"
 
 #include <filesystem>
 #include <memory>
@@ -21,6 +22,8 @@ struct credentials {
   std::shared_ptr<grpc::ChannelCredentials> channel;
   /// Signs a text with this node's key; see signed_text.hpp.
   std::function<std::string(std::string_view kind, std::string_view text)> sign;
+  std::shared_ptr<const signing_key> key;
+  std::string certificate; ///< PEM
   /// Reads the folder's revocation list again when the file has changed.
   std::shared_ptr<const admission> admits;
 };

@@ -4,6 +4,7 @@
 
 #include "kernels/base/units.hpp"
 #include "netem/event_queue.hpp"
+#include "netem/wire/admission.hpp"
 #include "netem/wire/frames.hpp"
 #include "netem/wire/pipe.hpp"
 #include "netem/wire/refusal.hpp"
@@ -57,7 +58,7 @@ struct host_link {
   direction pipes[2];                                         ///< control, bulk
   std::atomic<duration> last_sent[2]{duration{}, duration{}}; ///< one for each pipe; any thread
   hello theirs;
-  std::string certificate_name;
+  admitted certified; ///< by the other side's certificate; empty without keys and over a relay
   host_index host = no_host;       ///< the other side, once the link is up
   caf::node_id node;               ///< the other side, once the link is up
   std::string target;              ///< the address that was dialled

@@ -101,11 +101,12 @@ public:
 
 private:
   void answer(std::shared_ptr<pipe> made) {
-    std::string name, detail;
+    std::string detail;
+    admitted who;
     auto* const through = made.get();
     bool taken =
         made->kind() == probe_kind &&
-        (!admits_ || admits_->check(made->certificate(), utc_now(), name, detail) == refusal::none);
+        (!admits_ || admits_->check(made->certificate(), utc_now(), who, detail) == refusal::none);
     {
       std::lock_guard guard(mutex_);
       taken = taken && asking_.size() < most_at_once;
@@ -225,8 +226,10 @@ result<line_facts> measure_line(const address& to,
                                        wall_clock::now() - begun)); // the first one connects
     if (i == 1 && admits) {
       std::string detail;
-      if (const auto why = admits->check(through->certificate(), utc_now(), out.name, detail);
-          why != refusal::none)
+      admitted who;
+      const auto why = admits->check(through->certificate(), utc_now(), who, detail);
+      out.name = who.name;
+      if (why != refusal::none)
         return fail(fmt::format("is not one of the swarm: {}, {}", name_of(why), detail));
     }
   }

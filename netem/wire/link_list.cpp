@@ -19,7 +19,7 @@ link_ptr link_list::hello_came(const link_ptr& of, int which, const hello& their
   const auto half = std::find_if(links_.begin(), links_.end(), [&](const auto& l) {
     return l != of && !l->dialled && !l->up && !l->closed && l->theirs.link == theirs.link &&
            l->theirs.name == theirs.name && l->pipes[1 - which].hello && !l->pipes[which].through &&
-           l->certificate_name == of->certificate_name;
+           l->certified.name == of->certified.name;
   });
   if (half == links_.end()) return nullptr;
   // The control pipe's half remains. From now on, frames of the other half belong to it.

@@ -15,9 +15,9 @@ void revocation::adopt() {
 
 std::optional<std::string> revocation::revoked(const std::string& certificate,
                                                std::int64_t utc_ns) const {
-  std::string name, detail;
-  if (!enabled() || admits_->check(certificate, utc_ns, name, detail) != refusal::revoked)
-    return {};
+  admitted who;
+  std::string detail;
+  if (!enabled() || admits_->check(certificate, utc_ns, who, detail) != refusal::revoked) return {};
   return detail;
 }
 

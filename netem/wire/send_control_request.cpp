@@ -47,7 +47,8 @@ result<std::string> send_control_request(const address& where, const std::string
         auto said = read_control_answer(bytes.bytes());
         if (!self || !said) return out->tell(failure{fmt::format("{}: its answer is damaged", at)});
         if (admits) {
-          std::string who, detail;
+          admitted who;
+          std::string detail;
           const auto utc = std::chrono::duration_cast<std::chrono::nanoseconds>(
                                std::chrono::system_clock::now().time_since_epoch())
                                .count();
@@ -55,8 +56,8 @@ result<std::string> send_control_request(const address& where, const std::string
               why != refusal::none)
             return out->tell(failure{
                 fmt::format("{} is not one of the swarm: {}, {}", at, name_of(why), detail)});
-          if (!name.empty() && who != name)
-            return out->tell(failure{fmt::format("{} is '{}', not '{}'", at, who, name)});
+          if (!name.empty() && who.name != name)
+            return out->tell(failure{fmt::format("{} is '{}', not '{}'", at, who.name, name)});
         }
         if (!said->done) return out->tell(failure{fmt::format("{}: {}", at, said->text)});
         out->tell(std::move(said->text));

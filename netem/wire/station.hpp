@@ -80,6 +80,7 @@ private:
   void greeted(const link_ptr& of, hello theirs);
   /// Accepts or refuses a link by its hello.
   void decide(const link_ptr& of);
+  caf::node_id node_of(const host_link& of) const;
   verdict check(const host_link& of);
   void connect(const link_ptr& of);
   /// Tells the other side why, and closes the link.

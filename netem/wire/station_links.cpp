@@ -23,11 +23,12 @@ void station::incoming(std::shared_ptr<pipe> made) {
   if (made->kind() == control_request_kind) return requests_->incoming(std::move(made), now());
   const int which = made->kind() == pipe_kinds[0] ? 0 : made->kind() == pipe_kinds[1] ? 1 : -1;
   auto refused = which < 0 ? refusal::not_ours : refusal::none;
-  std::string name, detail;
+  std::string detail;
+  admitted who;
   if (which >= 0 && all_->options.admits)
-    refused = all_->options.admits->check(made->certificate(), utc(), name, detail);
+    refused = all_->options.admits->check(made->certificate(), utc(), who, detail);
   auto fresh = std::make_shared<host_link>();
-  fresh->certificate_name = name;
+  fresh->certified = std::move(who);
   fresh->since = now();
   fresh->pipes[std::max(which, 0)].through = made;
   bool open = false;
@@ -60,9 +61,9 @@ void station::greeted(const link_ptr& of, hello theirs) {
     for (const auto& direction : of->pipes) {
       std::string detail;
       const auto why = all_->options.admits->check(direction.through->certificate(), utc(),
-                                                   of->certificate_name, detail);
+                                                   of->certified, detail);
       if (why != refusal::none) return refuse(of, why, detail);
-      if (of->certificate_name != of->theirs.name) break; // decide() refuses it
+      if (of->certified.name != of->theirs.name) break; // decide() refuses it
     }
   decide(of);
 }
@@ -73,11 +74,21 @@ void station::decide(const link_ptr& of) {
   connect(of);
 }
 
+/// The node id that the other side may use: that of the key in its certificate, so that an address
+/// proves who is behind it.
+caf::node_id station::node_of(const host_link& of) const {
+  const auto& theirs = of.theirs;
+  // The relay says who is behind it.
+  if (of.relayed && rules_.keys) return node_of_key(*of.relayed);
+  return fabric::node_of(of.certified.identity.empty() ? all_->net->identity_of(theirs.name)
+                                                       : of.certified.identity,
+                         theirs.incarnation);
+}
+
 verdict station::check(const host_link& of) {
   const auto& theirs = of.theirs;
-  attested_name attested{of.certificate_name, of.relayed.has_value(), false};
-  attested.relay_agrees =
-      of.relayed && key_of(fabric::node_of(theirs.name, theirs.incarnation)) == *of.relayed;
+  attested_name attested{of.certified.name, of.relayed.has_value(), false};
+  attested.relay_agrees = of.relayed && key_of(node_of(of)) == *of.relayed;
   if (auto said = check_hello(rules_, theirs, attested, utc()); said.why != refusal::none)
     return said;
   return state_.lock()->check_name(theirs, now());
@@ -85,7 +96,7 @@ verdict station::check(const host_link& of) {
 
 void station::connect(const link_ptr& of) {
   const auto& theirs = of->theirs;
-  const auto id = fabric::node_of(theirs.name, theirs.incarnation);
+  const auto id = node_of(*of);
   const auto host = all_->net->host_at(id);
   all_->net->set_name(host, theirs.name);
   auto service = caf::actor_cast<caf::actor>(all_->net->address_at(id, theirs.service));

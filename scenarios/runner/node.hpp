@@ -5,6 +5,7 @@
 #include "kernels/base/result.hpp"
 #include "netem/wire/address.hpp"
 #include "netem/wire/network.hpp"
+#include "netem/wire/signing_key.hpp"
 #include "scenarios/schema/hosts.hpp"
 #include "scenarios/schema/scenario.hpp"
 
@@ -33,6 +34,9 @@ struct node_options {
   std::shared_ptr<grpc::ServerCredentials> server_credentials;
   std::shared_ptr<grpc::ChannelCredentials> channel_credentials;
   std::shared_ptr<const netem::wire::admission> admits;
+  /// Null: the node has the stand-in key of its name.
+  std::shared_ptr<const netem::wire::signing_key> key;
+  std::string certificate; ///< PEM
   /// Signs this node's contribution (netem/wire/signed_text.hpp). Empty: no signature.
   std::function<std::string(std::string_view kind, std::string_view text)> sign;
   /// Prints a line for the operator. Thread safety: any thread may call this function.

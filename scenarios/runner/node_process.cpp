@@ -1,9 +1,14 @@
 // A process of a cluster: its links with other hosts, its reports and its answers to operators.
+#include "actors/trust/identity.hpp"
+#include "netem/wire/signing_key.hpp"
 #include "scenarios/record/version.hpp"
 #include "scenarios/runner/run_state.hpp"
 
 #include <caf/send.hpp>
 #include <fmt/format.h>
+
+#include <cstring>
+#include <span>
 
 namespace shoal::scenarios {
 
@@ -84,6 +89,19 @@ real_network runner::state::network_between_hosts() {
   wire.server_credentials = node.server_credentials;
   wire.channel_credentials = node.channel_credentials;
   wire.admits = node.admits;
+  if (node.key) {
+    const auto& key = node.key->public_key();
+    out.keys = member_keys{
+        node.name, actors::key_from({reinterpret_cast<const char*>(key.data()), key.size()}),
+        [key = node.key](const digest& statement) {
+          const auto made = key->sign(std::as_bytes(std::span(statement.bytes)));
+          actors::signature out;
+          static_assert(sizeof out == sizeof made);
+          std::memcpy(&out, made.data(), sizeof out);
+          return out;
+        },
+        node.certificate};
+  }
   const auto up = node.uplink.value_or(role.peer ? hosts[*role.peer].up : what.data.up);
   out.host = [&node, up](const std::string&) {
     return netem::wire::host_options{.name = {},

@@ -3,13 +3,12 @@
 #include "actors/host_messages.hpp"
 #include "actors/messages.hpp"
 #include "actors/observe.hpp"
+#include "actors/trust/identity.hpp"
 #include "kernels/base/check.hpp"
 #include "kernels/base/digest.hpp"
 
 #include <caf/send.hpp>
 #include <fmt/format.h>
-
-#include <random>
 
 namespace shoal::scenarios {
 
@@ -20,6 +19,21 @@ constexpr std::int64_t epoch_utc_ns = 1'700'000'000'000'000'000;
 
 std::uint64_t name_key(std::string_view text) {
   return hash_of(std::as_bytes(std::span(text))).prefix();
+}
+
+/// The peer id of a host that other processes know, too: 64 bits of a hash of member and
+/// incarnation. Who wants another host's id has to try 2^64 keys.
+actors::peer_id id_of_node(const caf::node_id& node) {
+  const auto* data = node ? dynamic_cast<const caf::node_id::default_data*>(&*node) : nullptr;
+  if (data == nullptr) return 0;
+  const auto member = actors::member_of(node);
+  return hasher{}
+      .add(std::string_view{"shoal.peer"})
+      .add(member.high)
+      .add(member.low)
+      .add(data->process_id())
+      .finish()
+      .prefix();
 }
 
 netem::message_class classify(const caf::type_erased_tuple& content) {
@@ -34,18 +48,49 @@ class world::emulated_host final : public actors::host {
 public:
   emulated_host(world& in, netem::host_index index, netem::machine_index machine)
       : world_(in), index_(index), machine_(machine), name_(in.net().name_of(index)),
-        id_(in.peer_id_of(index)) {}
+        id_(in.peer_id_of(index)),
+        key_(in.has_keys() ? in.options_.real->keys->key : actors::stand_in_key(name_)) {}
 
   std::string_view name() const override { return name_; }
   actors::peer_id id() const override { return id_; }
   netem::host_index index() const noexcept { return index_; }
 
+  const actors::key256& key() const override { return key_; }
+  actors::signature sign(const digest& statement) const override {
+    const auto text = world_.in_this_swarm(statement);
+    return world_.has_keys() ? world_.options_.real->keys->sign(text)
+                             : actors::stand_in_signature(world_.seed(), key_, text);
+  }
+  bool is_signed_by(const actors::key256& key, const digest& statement,
+                    const actors::signature& by) const override {
+    return world_.is_signed_by(key, statement, by);
+  }
+  std::string certificate() const override {
+    return world_.has_keys() ? world_.options_.real->keys->certificate : std::string{};
+  }
+  bool admits(const actors::key256& key, std::string_view certificate) override {
+    return world_.admits(key, certificate);
+  }
+  actors::peer_id peer_of(const caf::strong_actor_ptr& address) const override {
+    if (!address) return 0;
+    if (world_.options_.real && world_.options_.real->alone)
+      return address->node() == world_.system().node() ? id_ : id_of_node(address->node());
+    const auto host = world_.net_->host_of(caf::actor_cast<caf::actor>(address));
+    return host == netem::no_host ? 0 : world_.host_at(host).id();
+  }
+  actors::member_id member_of(const caf::strong_actor_ptr& address) const override {
+    if (!address) return {};
+    if (address->node() == world_.system().node()) return actors::member_of(key_);
+    return actors::member_of(address->node());
+  }
+
   std::int64_t utc_ns() const override {
     return world_.utc_ns() + world_.clock_offset(machine_).count();
   }
   rng random_stream(std::string_view name) const override {
-    return stream(world_.secret_.value_or(world_.seed()), name, name_key(name_),
-                  world_.net_->incarnation(index_));
+    const auto incarnation = world_.net_->incarnation(index_);
+    return world_.secret_ ? secret_stream(*world_.secret_, name, name_key(name_), incarnation)
+                          : stream(world_.seed(), name, name_key(name_), incarnation);
   }
   caf::actor address_of(const caf::actor& local) override { return world_.net_->address_of(local); }
   std::uint64_t rate_up() const override {
@@ -136,6 +181,7 @@ private:
   netem::machine_index machine_;
   std::string name_;
   actors::peer_id id_;
+  actors::key256 key_;
 };
 
 world::world(world_options options)
@@ -149,6 +195,7 @@ world::world(world_options options)
   system_->await_actors_before_shutdown(false);
   netem::fabric_options net;
   net.seed = options_.seed;
+  net.identity = [this](const std::string& name) { return identity_of(name); };
   net.detection_time = options_.detection_time;
   net.classify = classify;
   net.on_event = options_.on_event;
@@ -157,9 +204,8 @@ world::world(world_options options)
   net.on_transfer = options_.on_transfer;
   net.hole_punching = options_.hole_punching;
   if (options_.real) {
-    // In a cluster, draws must be secret, because keys derive from them.
-    if (options_.real->alone)
-      secret_ = std::uint64_t{std::random_device{}()} << 32 | std::random_device{}();
+    // In a cluster, no other host may predict this one's draws.
+    if (options_.real->alone) secret_ = random_secret();
     SHOAL_CHECK(options_.mode == netem::time_mode::wall_clock, "a real network takes real time");
     auto& wire = options_.real->options;
     wire.detection_time = options_.detection_time;
@@ -241,9 +287,46 @@ std::int64_t world::utc_ns() const {
 
 actors::peer_id world::peer_id_of(netem::host_index host) const {
   const auto incarnation = net_->incarnation(host);
-  if (options_.real && options_.real->alone)
-    return name_key(net_->name_of(host)) << 32 | incarnation;
+  if (options_.real && options_.real->alone) return id_of_node(net_->node_of(host));
   return ((std::uint64_t{net_->machine_of(host)} + 1) << 16) | incarnation;
+}
+
+std::string world::identity_of(const std::string& name) const {
+  if (has_keys() && options_.real->keys->name == name)
+    return actors::bytes_of(options_.real->keys->key);
+  return actors::bytes_of(actors::stand_in_key(name));
+}
+
+digest world::in_this_swarm(const digest& statement) const {
+  hasher out;
+  out.add(std::string_view{"shoal.in_swarm"}).add(statement);
+  out.add(std::string_view{options_.real ? options_.real->options.scenario : std::string{}});
+  return out.finish();
+}
+
+bool world::is_signed_by(const actors::key256& key, const digest& statement,
+                         const actors::signature& by) const {
+  const auto text = in_this_swarm(statement);
+  return has_keys() ? actors::is_signed_by(key, text, by)
+                    : by == actors::stand_in_signature(seed(), key, text);
+}
+
+bool world::admits(const actors::key256& key, std::string_view certificate) {
+  // Without keys, every host is whom it says it is.
+  if (!has_keys()) return true;
+  if (!certificate.empty()) {
+    netem::wire::admitted who;
+    std::string detail;
+    const auto said =
+        options_.real->options.admits->check(std::string{certificate}, utc_ns(), who, detail);
+    if (said == netem::wire::refusal::none && who.identity == actors::bytes_of(key)) {
+      std::lock_guard guard(mutex_);
+      admitted_.insert(key);
+      return true;
+    }
+  }
+  std::lock_guard guard(mutex_);
+  return admitted_.contains(key) || key == options_.real->keys->key;
 }
 
 void world::breaks(std::string why) {

@@ -10,12 +10,15 @@
 
 #include <caf/actor_system.hpp>
 
+#include <array>
+#include <cstddef>
 #include <exception>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -33,6 +36,14 @@ struct distortion {
   }
 };
 
+/// The key of the one host of this process, with the certificate that the moderator issued for it.
+struct member_keys {
+  std::string name; ///< the host's name, which the certificate states
+  actors::key256 key;
+  std::function<actors::signature(const digest&)> sign;
+  std::string certificate; ///< PEM
+};
+
 /// Options of a real network between hosts, on the wall clock.
 struct real_network {
   /// The world fills in the clock, the detection time and the messages.
@@ -44,6 +55,8 @@ struct real_network {
   /// True if the process runs one host of many. UTC is then the machine's clock, and each start
   /// takes its incarnation from this clock, so that incarnations ascend.
   bool alone = false;
+  /// Empty: hosts have the stand-in keys of their names, which prove nothing.
+  std::optional<member_keys> keys;
 };
 
 struct world_options {
@@ -134,7 +147,16 @@ private:
   class emulated_host;
 
   world_options options_;
-  std::optional<std::uint64_t> secret_; // secret seed of keys, in place of options_.seed
+  std::string identity_of(const std::string& name) const;
+  /// Binds a statement to this swarm.
+  digest in_this_swarm(const digest& statement) const;
+  bool is_signed_by(const actors::key256& key, const digest& statement,
+                    const actors::signature& by) const;
+  bool admits(const actors::key256& key, std::string_view certificate);
+  bool has_keys() const noexcept { return options_.real && options_.real->keys; }
+
+  std::optional<std::array<std::byte, 32>>
+      secret_; // replaces the seed of random streams in a cluster
   std::unique_ptr<netem::system_config> config_;
   std::unique_ptr<caf::actor_system> system_;
   netem::coordinator& clock_;
@@ -154,8 +176,9 @@ private:
 
   mutable std::mutex clocks_mutex_; // guards clocks_
   std::map<netem::machine_index, skew> clocks_;
-  mutable std::mutex mutex_; // guards hosts_, late_ and broken_
+  mutable std::mutex mutex_; // guards hosts_, admitted_, late_ and broken_
   std::map<netem::host_index, std::unique_ptr<emulated_host>> hosts_;
+  std::set<actors::key256> admitted_; // keys that were seen with a valid certificate
   distortion late_;
   std::optional<std::string> broken_;
 };

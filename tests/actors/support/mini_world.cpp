@@ -5,6 +5,8 @@
 #include <caf/exit_reason.hpp>
 #include <caf/send.hpp>
 
+#include <algorithm>
+
 namespace shoal::actors::testing {
 
 std::int64_t mini_host::utc_ns() const {
@@ -22,6 +24,35 @@ void mini_host::run(std::string_view, std::function<void()> work, duration time,
   auto& clock = world_.scheduler().clock();
   clock.schedule_message(clock.now() + time, caf::actor_cast<caf::strong_actor_ptr>(notify),
                          std::move(element));
+}
+
+caf::actor mini_host::address_of(const caf::actor& local) {
+  world_.owners_[local.id()] = this;
+  return local;
+}
+
+signature mini_host::sign(const digest& statement) const {
+  return stand_in_signature(world_.seed(), key_, statement);
+}
+
+bool mini_host::is_signed_by(const key256& key, const digest& statement,
+                             const signature& by) const {
+  return by == stand_in_signature(world_.seed(), key, statement);
+}
+
+bool mini_host::admits(const key256& key, std::string_view) {
+  return std::any_of(world_.hosts_.begin(), world_.hosts_.end(),
+                     [&](const mini_host& one) { return one.key_ == key; });
+}
+
+peer_id mini_host::peer_of(const caf::strong_actor_ptr& address) const {
+  const auto found = address ? world_.owners_.find(address->id()) : world_.owners_.end();
+  return found == world_.owners_.end() ? 0 : found->second->id_;
+}
+
+member_id mini_host::member_of(const caf::strong_actor_ptr& address) const {
+  const auto found = address ? world_.owners_.find(address->id()) : world_.owners_.end();
+  return found == world_.owners_.end() ? member_id{} : actors::member_of(found->second->key_);
 }
 
 void mini_host::probe(std::string_view point) {

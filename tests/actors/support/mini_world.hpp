@@ -6,6 +6,7 @@
 #include "actors/host.hpp"
 #include "actors/host_messages.hpp"
 #include "actors/observe.hpp"
+#include "actors/trust/identity.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
@@ -27,13 +28,19 @@ class mini_world;
 class mini_host : public host {
 public:
   mini_host(mini_world& world, std::string name, peer_id id)
-      : world_(world), name_(std::move(name)), id_(id) {}
+      : world_(world), name_(std::move(name)), id_(id), key_(stand_in_key(name_)) {}
 
   std::string_view name() const override { return name_; }
   peer_id id() const override { return id_; }
   std::int64_t utc_ns() const override;
   rng random_stream(std::string_view name) const override;
-  caf::actor address_of(const caf::actor& local) override { return local; }
+  caf::actor address_of(const caf::actor& local) override;
+  const key256& key() const override { return key_; }
+  signature sign(const digest& statement) const override;
+  bool is_signed_by(const key256& key, const digest& statement, const signature& by) const override;
+  bool admits(const key256& key, std::string_view certificate) override;
+  peer_id peer_of(const caf::strong_actor_ptr& address) const override;
+  member_id member_of(const caf::strong_actor_ptr& address) const override;
   std::uint64_t rate_up() const override { return up; }
   std::uint64_t rate_down() const override { return down; }
   std::uint64_t seen_address(const caf::actor&) override { return id_; }
@@ -65,6 +72,7 @@ private:
   mini_world& world_;
   std::string name_;
   peer_id id_;
+  key256 key_;
   bool alive_ = true;
   std::vector<caf::actor> actors_;
 };
@@ -92,6 +100,7 @@ public:
   caf::actor spawn_by(mini_host& on, Spawn spawn) {
     auto out = spawn(*system_);
     on.actors_.push_back(out);
+    owners_[out.id()] = &on;
     return out;
   }
 
@@ -131,7 +140,8 @@ private:
 
   std::uint64_t seed_;
   std::unique_ptr<caf::actor_system_config> config_;
-  std::deque<mini_host> hosts_; // must outlive the system
+  std::deque<mini_host> hosts_;                // must outlive the system
+  std::map<caf::actor_id, mini_host*> owners_; // the hosts of actors that have an address
   std::unique_ptr<caf::actor_system> system_;
 };
 
