@@ -30,7 +30,7 @@ struct admitted {
 class admission {
 public:
   virtual ~admission() = default;
-  /// Whether the holder of `certificate` (PEM) may take part, and who the holder is.
+  /// Checks whether the holder of `certificate` (PEM) may take part. Sets `who` if so.
   virtual refusal check(const std::string& certificate, std::int64_t utc_ns, admitted& who,
                         std::string& detail) const = 0;
   /// The number of the newest revocation list that this host has, from whichever source.

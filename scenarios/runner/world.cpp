@@ -22,7 +22,7 @@ std::uint64_t name_key(std::string_view text) {
 }
 
 /// The peer id of a host that other processes know, too: 64 bits of a hash of member and
-/// incarnation. Who wants another host's id has to try 2^64 keys.
+/// incarnation. A member that wants another host's id has to try 2^64 keys.
 actors::peer_id id_of_node(const caf::node_id& node) {
   const auto* data = node ? dynamic_cast<const caf::node_id::default_data*>(&*node) : nullptr;
   if (data == nullptr) return 0;
@@ -312,7 +312,7 @@ bool world::is_signed_by(const actors::key256& key, const digest& statement,
 }
 
 bool world::admits(const actors::key256& key, std::string_view certificate) {
-  // Without keys, every host is whom it says it is.
+  // Without keys, a name proves nothing, and all names are admitted.
   if (!has_keys()) return true;
   if (!certificate.empty()) {
     netem::wire::admitted who;
