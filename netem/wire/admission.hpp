@@ -21,7 +21,7 @@ inline std::int64_t utc_now() {
 enum class revocation_list_news : std::uint8_t { taken, known, old, forged };
 
 /// The holder of a good certificate.
-struct admitted {
+struct certified_member {
   std::string name;
   std::string identity; ///< the 32 bytes of its public key
 };
@@ -31,7 +31,7 @@ class admission {
 public:
   virtual ~admission() = default;
   /// Checks whether the holder of `certificate` (PEM) may take part. Sets `who` if so.
-  virtual refusal check(const std::string& certificate, std::int64_t utc_ns, admitted& who,
+  virtual refusal check(const std::string& certificate, std::int64_t utc_ns, certified_member& who,
                         std::string& detail) const = 0;
   /// The number of the newest revocation list that this host has, from whichever source.
   virtual std::uint64_t revocation_list_number() const = 0;

@@ -41,7 +41,7 @@ refusal control_requests::identify(const pipe& through, control_client& who,
   if (!around_.admits) return refusal::none;
   who.operates = false;
   const auto certificate = through.certificate();
-  admitted holder;
+  certified_member holder;
   const auto why = around_.admits->check(certificate, around_.utc_ns(), holder, detail);
   who.name = holder.name;
   if (why == refusal::none) who.operates = read_certificate(certificate)->operates;

@@ -26,7 +26,7 @@ public:
       : list_(std::move(list)), ca_(std::move(ca)), revoked_(std::move(revoked)),
         read_at_(changed_at()) {}
 
-  refusal check(const std::string& certificate, std::int64_t utc_ns, admitted& who,
+  refusal check(const std::string& certificate, std::int64_t utc_ns, certified_member& who,
                 std::string& detail) const override {
     const auto facts = read_certificate(certificate);
     if (!facts) {

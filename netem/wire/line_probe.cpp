@@ -102,7 +102,7 @@ public:
 private:
   void answer(std::shared_ptr<pipe> made) {
     std::string detail;
-    admitted who;
+    certified_member who;
     auto* const through = made.get();
     bool taken =
         made->kind() == probe_kind &&
@@ -226,7 +226,7 @@ result<line_facts> measure_line(const address& to,
                                        wall_clock::now() - begun)); // the first one connects
     if (i == 1 && admits) {
       std::string detail;
-      admitted who;
+      certified_member who;
       const auto why = admits->check(through->certificate(), utc_now(), who, detail);
       out.name = who.name;
       if (why != refusal::none)

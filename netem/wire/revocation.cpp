@@ -15,7 +15,7 @@ void revocation::adopt() {
 
 std::optional<std::string> revocation::revoked(const std::string& certificate,
                                                std::int64_t utc_ns) const {
-  admitted who;
+  certified_member who;
   std::string detail;
   if (!enabled() || admits_->check(certificate, utc_ns, who, detail) != refusal::revoked) return {};
   return detail;

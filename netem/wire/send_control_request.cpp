@@ -47,7 +47,7 @@ result<std::string> send_control_request(const address& where, const std::string
         auto said = read_control_answer(bytes.bytes());
         if (!self || !said) return out->tell(failure{fmt::format("{}: its answer is damaged", at)});
         if (admits) {
-          admitted who;
+          certified_member who;
           std::string detail;
           const auto utc = std::chrono::duration_cast<std::chrono::nanoseconds>(
                                std::chrono::system_clock::now().time_since_epoch())

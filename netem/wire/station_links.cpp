@@ -24,7 +24,7 @@ void station::incoming(std::shared_ptr<pipe> made) {
   const int which = made->kind() == pipe_kinds[0] ? 0 : made->kind() == pipe_kinds[1] ? 1 : -1;
   auto refused = which < 0 ? refusal::not_ours : refusal::none;
   std::string detail;
-  admitted who;
+  certified_member who;
   if (which >= 0 && all_->options.admits)
     refused = all_->options.admits->check(made->certificate(), utc(), who, detail);
   auto fresh = std::make_shared<host_link>();

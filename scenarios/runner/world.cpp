@@ -315,7 +315,7 @@ bool world::admits(const actors::key256& key, std::string_view certificate) {
   // Without keys, a name proves nothing, and all names are admitted.
   if (!has_keys()) return true;
   if (!certificate.empty()) {
-    netem::wire::admitted who;
+    netem::wire::certified_member who;
     std::string detail;
     const auto said =
         options_.real->options.admits->check(std::string{certificate}, utc_ns(), who, detail);
