@@ -27,7 +27,7 @@ void mini_host::run(std::string_view, std::function<void()> work, duration time,
 }
 
 caf::actor mini_host::address_of(const caf::actor& local) {
-  world_.owners_[local.id()] = this;
+  world_.own(local.id(), *this);
   return local;
 }
 
@@ -46,13 +46,13 @@ bool mini_host::admits(const key256& key, std::string_view) {
 }
 
 peer_id mini_host::peer_of(const caf::strong_actor_ptr& address) const {
-  const auto found = address ? world_.owners_.find(address->id()) : world_.owners_.end();
-  return found == world_.owners_.end() ? 0 : found->second->id_;
+  const auto* owner = address ? world_.owner_of(address->id()) : nullptr;
+  return owner == nullptr ? 0 : owner->id_;
 }
 
 member_id mini_host::member_of(const caf::strong_actor_ptr& address) const {
-  const auto found = address ? world_.owners_.find(address->id()) : world_.owners_.end();
-  return found == world_.owners_.end() ? member_id{} : actors::member_of(found->second->key_);
+  const auto* owner = address ? world_.owner_of(address->id()) : nullptr;
+  return owner == nullptr ? member_id{} : actors::member_of(owner->key_);
 }
 
 void mini_host::probe(std::string_view point) {

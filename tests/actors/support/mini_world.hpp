@@ -100,7 +100,7 @@ public:
   caf::actor spawn_by(mini_host& on, Spawn spawn) {
     auto out = spawn(*system_);
     on.actors_.push_back(out);
-    owners_[out.id()] = &on;
+    own(out.id(), on);
     return out;
   }
 
@@ -140,8 +140,21 @@ private:
 
   std::uint64_t seed_;
   std::unique_ptr<caf::actor_system_config> config_;
-  std::deque<mini_host> hosts_;                // must outlive the system
-  std::map<caf::actor_id, mini_host*> owners_; // the hosts of actors that have an address
+  std::deque<mini_host> hosts_; // must outlive the system
+  struct owner {
+    caf::actor_id actor = 0;
+    mini_host* host = nullptr;
+  };
+  /// Remembers the host of an actor that has an address, until 4096 younger actors have one. The
+  /// table never grows, because tests measure the memory of worlds that live long.
+  void own(caf::actor_id actor, mini_host& host) {
+    owners_[actor % owners_.size()] = {actor, &host};
+  }
+  mini_host* owner_of(caf::actor_id actor) const {
+    const auto& found = owners_[actor % owners_.size()];
+    return found.actor == actor ? found.host : nullptr;
+  }
+  std::vector<owner> owners_ = std::vector<owner>(4096);
   std::unique_ptr<caf::actor_system> system_;
 };
 
