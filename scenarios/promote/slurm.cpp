@@ -36,7 +36,7 @@ wait
 exit $status
 )~";
 
-constexpr std::string_view node = R"~(#!/bin/bash
+constexpr std::string_view node_script = R"~(#!/bin/bash
 # One task of job.sbatch: one node.
 set -u
 nodes=(@NODES@)
@@ -67,7 +67,7 @@ std::vector<deployed_file> slurm_files(const deployment& what) {
                                         {"MEMORY", std::to_string(per_core)},
                                         {"TIME", slurm_time(minutes)}})},
           {"node",
-           filled(node, {{"NODES", names},
+           filled(node_script, {{"NODES", names},
                          {"PROGRAM", shell_word(what.program)},
                          {"PACE", what.pace ? " --pace" : ""},
                          {"KEYS", what.insecure ? "--insecure" : "--keys \"keys/$name\""}}),
