@@ -4,13 +4,16 @@
 #pragma once
 
 #include "actors/byte_counter.hpp"
+#include "actors/message_fields.hpp"
 #include "actors/message_list.hpp"
 
 #include <caf/actor_system_config.hpp>
+#include <caf/message.hpp>
 #include <caf/type_erased_tuple.hpp>
 
 #include <cstdint>
 #include <typeinfo>
+#include <utility>
 #include <vector>
 
 namespace shoal::actors {
@@ -24,6 +27,8 @@ struct message_entry {
   void (*add_to)(caf::actor_system_config&, const std::string& wire_name) = nullptr;
   bool (*matches)(const caf::type_erased_tuple&) = nullptr;
   std::uint64_t (*bytes)(const caf::type_erased_tuple&) = nullptr;
+  /// A copy after the visitor has seen, and may have changed, its fields.
+  caf::message (*with_fields)(const caf::type_erased_tuple&, field_visitor&) = nullptr;
 };
 
 template <class Row>
@@ -45,6 +50,12 @@ message_entry entry_of() {
     // The counter only reads. CAF's inspect() takes a reference that is not const.
     counter(*static_cast<message*>(const_cast<void*>(content.get(0))));
     return counter.bytes();
+  };
+  out.with_fields = [](const caf::type_erased_tuple& content, field_visitor& by) {
+    message copy = *static_cast<const message*>(content.get(0));
+    field_inspector inspector(by);
+    inspect(inspector, copy);
+    return caf::make_message(std::move(copy));
   };
   return out;
 }

@@ -62,7 +62,7 @@ void protocol_actor::set_timer(duration delay, std::uint32_t kind, std::uint64_t
 }
 
 void protocol_actor::misbehaviour(peer_id culprit, std::string why) {
-  host_.observe(misbehaved{culprit, std::move(why)});
+  host_.observe(misbehaved{culprit != 0 ? culprit : sender_peer(), std::move(why)});
 }
 
 } // namespace shoal::actors

@@ -37,6 +37,7 @@ protected:
   duration now() const;
   /// Sends tick{kind, token} to this actor after `delay`.
   void set_timer(duration delay, std::uint32_t kind, std::uint64_t token = 0);
+  /// Reports a message that no correct peer sends. `culprit` 0: its sender.
   void misbehaviour(peer_id culprit, std::string why);
 
   /// An actor that this one monitors is gone.

@@ -148,6 +148,9 @@ public:
   /// first, the action never runs.
   void when_resumed(host_index host, std::function<void()> action);
 
+  /// From now on, fabric_options::alter sees the messages of this host.
+  void tamper(host_index host);
+
   // -- queries about hosts -------------------------------------------------
 
   bool alive(host_index host) const;

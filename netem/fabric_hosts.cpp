@@ -267,6 +267,11 @@ void fabric_state::actor_born(host_index host, const caf::strong_actor_ptr& acto
   if (!alive) actor->enqueue(kill_message(actor), nullptr);
 }
 
+void fabric::tamper(host_index host) {
+  std::lock_guard guard(state_->mutex);
+  state_->hosts[host].tampers = true;
+}
+
 host_index fabric::host_of(const caf::actor& actor) const {
   auto* it = caf::actor_cast<caf::abstract_actor*>(actor);
   if (it == nullptr) return no_host;

@@ -5,10 +5,13 @@
 #include "netem/events.hpp"
 #include "netem/tcp.hpp"
 
+#include <caf/actor.hpp>
 #include <caf/fwd.hpp>
+#include <caf/message.hpp>
 
 #include <cstdint>
 #include <functional>
+#include <vector>
 
 namespace shoal::netem {
 
@@ -24,6 +27,12 @@ struct message_class {
   bool own_stream = false;
 };
 
+/// A message that a host sends instead of another one.
+struct altered_message {
+  caf::actor to;
+  caf::message content;
+};
+
 struct fabric_options {
   std::uint64_t seed = 1;
   duration detection_time = std::chrono::seconds(5);
@@ -35,6 +44,11 @@ struct fabric_options {
   /// The identity of the machine with this name, such as its owner's public key. Node ids are made
   /// of it (fabric::node_of). Empty: the name.
   std::function<std::string(const std::string& name)> identity;
+  /// Hosts whose owner changes what they send (fabric::tamper). Replaces a message to another host
+  /// by any number of messages, to any address. Called in the sender's context, without the lock.
+  std::function<std::vector<altered_message>(host_index from, const caf::actor& to,
+                                             caf::message content)>
+      alter;
   /// The two callbacks may be empty. Reports come one at a time in the order of history, without
   /// the fabric's lock, so a callback may call the fabric. A call that causes reports returns after
   /// they were given.

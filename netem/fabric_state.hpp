@@ -67,6 +67,10 @@ struct fabric_state {
 
   // -- under the lock -------------------------------------------------------
 
+  bool tampers(host_index host) {
+    std::lock_guard guard(mutex);
+    return hosts[host].tampers;
+  }
   machine_index add_machine(const machine_options& what);
   std::string identity_of(const std::string& name) const {
     return options.identity ? options.identity(name) : name;

@@ -38,6 +38,7 @@ struct host_state {
   std::uint32_t incarnation = 0;
   std::uint32_t next_ordinal = 0;
   bool elsewhere = false; // in another process
+  bool tampers = false;   // fabric_options::alter sees its messages
   caf::node_id node;
   std::map<std::uint32_t, caf::strong_actor_ptr> actors{}; // by ordinal
   rng jitter;                                              // for the messages that it sends

@@ -16,10 +16,14 @@
 #include "actors/ids.hpp"
 #include "kernels/base/payload.hpp"
 
+#include <caf/actor.hpp>
+#include <caf/message.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace shoal::actors {
@@ -37,9 +41,25 @@ struct reduced_unit {
   std::size_t senders = 0;
 };
 
+/// A message of the host to another host.
+struct outgoing_message {
+  caf::actor to;
+  caf::message content;
+};
+
 class conduct {
 public:
   virtual ~conduct() = default;
+
+  // -- everything that the host sends --
+
+  /// True if alter() has to see the messages.
+  virtual bool alters_messages() const { return false; }
+  /// Replaces a message to another host by those in `out`. Called on the sender's thread, before
+  /// the message enters the network.
+  virtual void alter(outgoing_message message, std::vector<outgoing_message>& out) {
+    out.push_back(std::move(message));
+  }
 
   // -- a trainer --
 

@@ -1,6 +1,7 @@
 // All conducts of this program: one line each.
 #include "actors/conduct/conducts.hpp"
 
+#include "actors/conduct/attacks.hpp"
 #include "actors/conduct/bugs_in_averaging.hpp"
 #include "actors/conduct/bugs_in_records.hpp"
 #include "actors/conduct/bugs_in_training.hpp"
@@ -12,7 +13,14 @@ namespace {
 
 template <class Conduct>
 conduct_definition bug(const char* name, const char* meaning) {
-  return {name, meaning, conduct_kind::bug, [](host&) { return std::make_shared<Conduct>(); }};
+  return {name, meaning, conduct_kind::bug,
+          [](host&, const conduct_options&) { return std::make_shared<Conduct>(); }};
+}
+
+template <class Conduct>
+conduct_definition attack(const char* name, const char* meaning) {
+  return {name, meaning, conduct_kind::attack,
+          [](host& on, const conduct_options& how) { return std::make_shared<Conduct>(on, how); }};
 }
 
 } // namespace
@@ -20,7 +28,7 @@ conduct_definition bug(const char* name, const char* meaning) {
 definition_list<conduct_definition>& conducts() {
   static definition_list<conduct_definition> list{
       {"honest", "it does what the protocols say", conduct_kind::honest,
-       [](host&) { return honest_conduct(); }},
+       [](host&, const conduct_options&) { return honest_conduct(); }},
       bug<wrong_denominator>(
           "wrong_denominator",
           "a reducer divides by the weight of the whole group, missing members included"),
@@ -48,14 +56,43 @@ definition_list<conduct_definition>& conducts() {
       bug<wall_clock>("wall_clock", "how long a leader waits depends on the time of day"),
       bug<expired_record>("expired_record",
                           "nodes of the DHT give expired records until somebody clears them away"),
+      attack<mutated_messages>("mutated_messages",
+                               "one field of a message is changed; `strength` fields"),
+      attack<dropped_messages>("dropped_messages", "messages are not sent"),
+      attack<repeated_messages>("repeated_messages", "a message is sent `strength` times more"),
+      attack<replayed_messages>("replayed_messages",
+                                "an earlier message to another host is sent instead"),
+      attack<borrowed_identity>("borrowed_identity",
+                                "a message names another peer as its sender or subject"),
+      attack<redirected_replies>("redirected_replies",
+                                 "a request asks for the answer to be sent to another host"),
+      attack<equivocation>("equivocation",
+                           "values in a message differ from receiver to receiver by `strength`"),
+      attack<huge_values>("huge_values", "a contribution is multiplied by 10^30 `strength`"),
+      attack<flipped_signs>("flipped_signs", "a contribution is multiplied by minus `strength`"),
+      attack<random_direction>(
+          "random_direction",
+          "a contribution is a common random direction, `strength` times as long"),
+      attack<false_means>("false_means", "a reducer adds `strength` to each value of its means"),
   };
   return list;
 }
 
 std::shared_ptr<conduct> make_conduct(std::string_view name, host& on) {
-  const auto* found = conducts().find(name);
+  conduct_options how;
+  how.kind = name;
+  return make_conduct(how, on);
+}
+
+bool is_attack(const conduct_options& how) {
+  const auto* found = conducts().find(how.kind);
+  return found != nullptr && found->kind == conduct_kind::attack;
+}
+
+std::shared_ptr<conduct> make_conduct(const conduct_options& how, host& on) {
+  const auto* found = conducts().find(how.kind);
   SHOAL_CHECK(found != nullptr, "a conduct of this name");
-  return found->make(on);
+  return found->make(on, how);
 }
 
 const std::shared_ptr<conduct>& honest_conduct() {

@@ -3,12 +3,14 @@
 #pragma once
 
 #include "kernels/base/definition_list.hpp"
+#include "kernels/base/units.hpp"
 
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace shoal::actors {
 
@@ -21,18 +23,32 @@ enum class conduct_kind : std::uint8_t {
   attack,
 };
 
+/// How an attack is carried out. A bug has no options.
+struct conduct_options {
+  std::string kind = "honest";       ///< a name of conducts()
+  duration from{};                   ///< the host is honest for this time after its start
+  duration every{};                  ///< at least this time between two strikes; 0: always
+  double strength = 1;               ///< see the meaning of the kind
+  std::vector<std::string> messages; ///< types of messages that the attack changes; empty: all
+  bool operator==(const conduct_options&) const = default;
+};
+
 struct conduct_definition {
   std::string name;    ///< the name in scenarios
   std::string meaning; ///< one line
   conduct_kind kind = conduct_kind::honest;
   /// Makes one object for each incarnation of a host. `on` outlives the object and provides random
   /// streams.
-  std::function<std::shared_ptr<conduct>(host& on)> make;
+  std::function<std::shared_ptr<conduct>(host& on, const conduct_options& how)> make;
 };
 
 definition_list<conduct_definition>& conducts();
 
+/// True if the conduct is an attack on the swarm.
+bool is_attack(const conduct_options& how);
+
 /// The conduct of this name for a host. Requires: the name is known.
+std::shared_ptr<conduct> make_conduct(const conduct_options& how, host& on);
 std::shared_ptr<conduct> make_conduct(std::string_view name, host& on);
 
 } // namespace shoal::actors

@@ -20,7 +20,11 @@ invariants::invariants(invariant_options options)
       progress_({options.max_epoch_difference, options.staleness_allowed, options.longest_cut,
                  options.one_branch, options.name_of, options.view},
                 at(invariant_rule::epoch_monotonic), at(invariant_rule::staleness),
-                at(invariant_rule::state_lineage)) {}
+                at(invariant_rule::state_lineage)) {
+  honest_ = [honest = options.honest, name_of = options.name_of](actors::peer_id peer) {
+    return !honest || honest(name_of ? name_of(peer) : std::string{});
+  };
+}
 
 void invariants::on_started(duration, actors::peer_id peer) {
   left_[peer].reset();
@@ -68,6 +72,12 @@ void invariants::on_observation(duration time, actors::peer_id peer,
     if (x->expires_utc_ns <= x->utc_ns)
       live.violate(time, fmt::format("the DHT node of peer {} gives a record that expired {} ago",
                                      peer, time_text(duration(x->utc_ns - x->expires_utc_ns))));
+  } else if (const auto* x = actors::get_if<actors::misbehaved>(&what)) {
+    if (x->culprit == 0 || !honest_(peer)) return;
+    invariant& fair = at(invariant_rule::no_honest_accused);
+    fair.check();
+    if (honest_(x->culprit))
+      fair.violate(time, fmt::format("peer {} says of peer {}: {}", peer, x->culprit, x->why));
   }
 }
 

@@ -31,16 +31,17 @@ enum class invariant_rule : std::uint8_t {
   epoch_monotonic, ///< progress_checks.hpp
   staleness,
   state_lineage,
-  records_live, ///< no DHT node answers a reader with a record that it knows to have expired
-  no_bypass,    ///< no message crossed hosts without the network
-  requests_end, ///< every request had its reply, time-out or down
-  no_leaks,     ///< every actor, flow and timer ends when its purpose does
+  records_live,      ///< no DHT node answers a reader with a record that it knows to have expired
+  no_bypass,         ///< no message crossed hosts without the network
+  requests_end,      ///< every request had its reply, time-out or down
+  no_leaks,          ///< every actor, flow and timer ends when its purpose does
+  no_honest_accused, ///< no honest host says of another one that it broke the protocol
 };
 
-inline constexpr std::array<std::string_view, 11> rule_names{
+inline constexpr std::array<std::string_view, 12> rule_names{
     "same_bits",       "denominator",  "mass_conserved", "samples_counted",
     "epoch_monotonic", "staleness",    "state_lineage",  "records_live",
-    "no_bypass",       "requests_end", "no_leaks"};
+    "no_bypass",       "requests_end", "no_leaks",       "no_honest_accused"};
 
 /// Facts that the owner of the world counts after the run.
 struct leak_facts {
@@ -64,6 +65,8 @@ struct invariant_options {
   bool weights_are_samples = true, computes_meanwhile = false; ///< see sample_book_options
   mass_options mass;
   std::function<std::string(actors::peer_id)> name_of;
+  /// False for hosts whose conduct is an attack. Empty: all are honest.
+  std::function<bool(const std::string& host)> honest;
   bool takeovers = false; ///< the shard has replicas (sample_book_options)
   /// In local view the rules that need several members (same_bits, denominator, mass_conserved,
   /// staleness) are neither judged nor counted.
@@ -104,6 +107,7 @@ private:
   std::array<invariant, rule_names.size()> all_;
   mass_options mass_;
   observed_view view_;
+  std::function<bool(actors::peer_id)> honest_;
   sample_book samples_;
   progress_checks progress_;
   std::unordered_map<actors::peer_id, std::optional<duration>> left_; // never iterated

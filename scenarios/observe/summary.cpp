@@ -107,6 +107,9 @@ json as_json(const summary& what) {
                       {"samples", day.samples},
                       {"bytes_sent", day.bytes_sent}});
   }
+  for (const auto& one : what.accusations)
+    out["accusations"].push_back(
+        {{"host", one.host}, {"why", one.why}, {"times", one.times}, {"reporters", one.reporters}});
   if (what.epochs_planned) out["epochs_planned"] = *what.epochs_planned;
   json checks = json::object();
   for (const auto& [name, totals] : what.invariants) {
@@ -189,6 +192,11 @@ result<summary> summary_from_json(std::string_view from) {
         out.days.push_back({day.at("peers").get<double>(), day.at("epochs").get<std::uint64_t>(),
                             day.at("samples").get<std::uint64_t>(),
                             day.at("bytes_sent").get<std::uint64_t>()});
+    if (in.contains("accusations"))
+      for (const json& one : in.at("accusations"))
+        out.accusations.push_back(
+            {one.at("host").get<std::string>(), one.at("why").get<std::string>(),
+             one.at("times").get<std::uint64_t>(), one.at("reporters").get<std::uint64_t>()});
     if (in.contains("epochs_planned"))
       out.epochs_planned = in.at("epochs_planned").get<std::uint64_t>();
     for (const auto& [name, one] : in.at("invariants").items()) {
@@ -234,6 +242,7 @@ std::string grouped(std::uint64_t value) {
 }
 
 constexpr std::size_t most_day_rows = 20;
+constexpr std::size_t most_accusation_rows = 12;
 
 /// A row for each day. A long run has several days in a row, so that there are at most
 /// `most_day_rows` rows.
@@ -315,6 +324,15 @@ std::string table(const summary& what) {
                     bytes_text(r.relayed_bytes), grouped(r.no_relay + r.relay_spent)));
   }
   if (!what.days.empty()) out += days_table(what);
+  for (std::size_t i = 0; i < std::min(what.accusations.size(), most_accusation_rows); ++i) {
+    const auto& one = what.accusations[i];
+    row(i == 0 ? "accused" : "",
+        fmt::format("{}, {} times by {} host{}: {}", one.host.empty() ? "a stranger" : one.host,
+                    grouped(one.times), one.reporters, one.reporters == 1 ? "" : "s", one.why));
+  }
+  if (what.accusations.size() > most_accusation_rows)
+    row("",
+        fmt::format("and {} more in summary.json", what.accusations.size() - most_accusation_rows));
   std::uint64_t checked = 0;
   for (const auto& [name, totals] : what.invariants) checked += totals.checked;
   row("invariants",

@@ -56,11 +56,19 @@ struct summary {
   };
   /// One virtual day; the last one may be shorter.
   struct day_totals {
-    double peers = 0;             ///< mean number of peers present
-    std::uint64_t epochs = 0;     ///< steps of the swarm
-    std::uint64_t samples = 0;    ///< samples in completed rounds
-    std::uint64_t bytes_sent = 0; ///< bytes that all hosts sent
+    double peers = 0;                    ///< mean number of peers present
+    std::vector<accusation> accusations; ///< by host, then by the number of times
+    std::uint64_t epochs = 0;            ///< steps of the swarm
+    std::uint64_t samples = 0;           ///< samples in completed rounds
+    std::uint64_t bytes_sent = 0;        ///< bytes that all hosts sent
     bool operator==(const day_totals&) const = default;
+  };
+  /// Messages of a host that no correct host sends.
+  struct accusation {
+    std::string host; ///< empty: the sender is unknown
+    std::string why;
+    std::uint64_t times = 0, reporters = 0; ///< reporters: hosts that say so
+    bool operator==(const accusation&) const = default;
   };
   struct check_totals {
     std::uint64_t checked = 0, violated = 0;

@@ -270,8 +270,9 @@ void runner::state::start_peer(netem::machine_index machine) {
     observers->on_host_started(stamp(in->clock().now()), host.id(), spec.name, machine,
                                in->net().incarnation(in->index_of(host)));
   }
-  const auto conduct =
-      actors::make_conduct(options.conduct.empty() ? spec.conduct : options.conduct, host);
+  const auto conduct = options.conduct.empty() ? actors::make_conduct(spec.conduct, host)
+                                               : actors::make_conduct(options.conduct, host);
+  if (conduct->alters_messages()) in->alter_messages(host, conduct);
   auto config = peer_config_of(what, spec, conduct);
   if (!checkpoint_folder.empty()) {
     config.checkpoint_every = what.training.checkpoint_every;

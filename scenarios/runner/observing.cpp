@@ -110,6 +110,13 @@ observer_options runner::state::what_to_watch(const run_directory* directory) {
   const auto traits = traits_of(what);
   if (traits.max_epoch_difference)
     out.invariants.max_epoch_difference = *traits.max_epoch_difference;
+  if (std::any_of(hosts.begin(), hosts.end(),
+                  [](const host_spec& one) { return is_attack(one.conduct); }))
+    out.invariants.honest = [this](const std::string& host) {
+      return std::none_of(hosts.begin(), hosts.end(), [&](const host_spec& one) {
+        return one.name == host && is_attack(one.conduct);
+      });
+    };
   out.invariants.weights_are_samples = traits.weights_are_samples;
   out.invariants.one_branch = !traits.averages_parameters;
   out.invariants.computes_meanwhile = traits.computes_meanwhile;

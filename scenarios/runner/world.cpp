@@ -1,5 +1,6 @@
 #include "scenarios/runner/world.hpp"
 
+#include "actors/conduct/conduct.hpp"
 #include "actors/host_messages.hpp"
 #include "actors/messages.hpp"
 #include "actors/observe.hpp"
@@ -203,6 +204,18 @@ world::world(world_options options)
   net.tcp = options_.tcp;
   net.on_transfer = options_.on_transfer;
   net.hole_punching = options_.hole_punching;
+  net.alter = [this](netem::host_index from, const caf::actor& to, caf::message content) {
+    std::shared_ptr<actors::conduct> by;
+    {
+      std::lock_guard guard(mutex_);
+      by = altered_by_.at(from);
+    }
+    std::vector<actors::outgoing_message> changed;
+    by->alter({to, std::move(content)}, changed);
+    std::vector<netem::altered_message> out;
+    for (auto& each : changed) out.push_back({std::move(each.to), std::move(each.content)});
+    return out;
+  };
   if (options_.real) {
     // In a cluster, no other host may predict this one's draws.
     if (options_.real->alone) secret_ = random_secret();
@@ -364,6 +377,15 @@ actors::host& world::boot(netem::machine_index machine) {
   auto& slot = hosts_[index];
   slot = std::make_unique<emulated_host>(*this, index, machine);
   return *slot;
+}
+
+void world::alter_messages(const actors::host& on, std::shared_ptr<actors::conduct> by) {
+  const auto index = index_of(on);
+  {
+    std::lock_guard guard(mutex_);
+    altered_by_[index] = std::move(by);
+  }
+  net_->tamper(index);
 }
 
 netem::host_index world::index_of(const actors::host& of) const {

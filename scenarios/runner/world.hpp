@@ -22,6 +22,10 @@
 #include <string>
 #include <vector>
 
+namespace shoal::actors {
+class conduct;
+}
+
 namespace shoal::scenarios {
 
 /// Counts steps that took longer in reality than in their profile. Above a few percent of excess,
@@ -115,6 +119,8 @@ public:
   /// Boots `machine` and returns its new incarnation. If the host cannot listen on its address, the
   /// world is broken().
   actors::host& boot(netem::machine_index machine);
+  /// The conduct sees each message of `on` to other hosts, and may change it.
+  void alter_messages(const actors::host& on, std::shared_ptr<actors::conduct> by);
   netem::host_index index_of(const actors::host& of) const;
   actors::host& host_at(netem::host_index index);
 
@@ -176,8 +182,9 @@ private:
 
   mutable std::mutex clocks_mutex_; // guards clocks_
   std::map<netem::machine_index, skew> clocks_;
-  mutable std::mutex mutex_; // guards hosts_, admitted_, late_ and broken_
+  mutable std::mutex mutex_; // guards hosts_, altered_by_, admitted_, late_ and broken_
   std::map<netem::host_index, std::unique_ptr<emulated_host>> hosts_;
+  std::map<netem::host_index, std::shared_ptr<actors::conduct>> altered_by_;
   std::set<actors::key256> admitted_; // keys that were seen with a valid certificate
   distortion late_;
   std::optional<std::string> broken_;

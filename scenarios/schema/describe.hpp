@@ -268,14 +268,37 @@ void describe(V& v, peer_group& o) {
           {.hide_default = true});
   v.kind("role", o.role, role_kinds(), "work of the hosts", {.hide_default = true});
   v.field("conduct", o.conduct,
-          "how the hosts behave, as a test of Shoal itself; every conduct but `honest` is an "
-          "injected bug or an attack",
-          {.hide_default = true, .one_of = actors::conducts().names()});
+          "how the hosts behave, as a test of Shoal itself. A word, such as `lone_vote`, is short "
+          "for `{kind: lone_vote}`",
+          {.hide_default = true});
   v.field("device", o.device, "name of an entry of `devices`", {.required = true});
   v.field("start", o.start, "start time of the first host");
   v.field("start_spacing", o.start_spacing, "time between the starts of two hosts");
   v.field("absent", o.absent, "the hosts start only by a `join` fault");
   v.field("churn", o.churn, "how the hosts leave and come back", {.hide_default = true});
+}
+
+/// The field that a conduct in one word stands for.
+inline std::pair<std::string*, rule> short_form(actors::conduct_options& o) {
+  return {&o.kind, {.one_of = actors::conducts().names()}};
+}
+
+template <class V>
+void describe(V& v, actors::conduct_options& o) {
+  v.field("kind", o.kind,
+          "the conduct; every one but `honest` is an injected bug or an attack of a member with a "
+          "valid key",
+          {.one_of = actors::conducts().names()});
+  v.field("from", o.from, "the hosts are honest for this time after their start",
+          {.hide_default = true});
+  v.field("every", o.every, "the least time between two strikes; 0: always",
+          {.hide_default = true});
+  v.field("strength", o.strength, "how hard an attack strikes; its meaning depends on the kind",
+          {.hide_default = true});
+  v.field("messages", o.messages,
+          "names of the types of messages that an attack on messages changes, such as "
+          "`member_ready`. Default: all",
+          {.hide_default = true});
 }
 
 template <class V>

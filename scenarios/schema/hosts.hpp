@@ -21,7 +21,7 @@ struct host_spec {
   duration start{};
   bool absent = false;
   netem::nat_class nat = netem::nat_class::open;
-  std::string conduct = "honest";
+  actors::conduct_options conduct{};
   bool operator==(const host_spec&) const = default;
 };
 

@@ -376,6 +376,11 @@ private:
         read(out[item.key], *item.value, item_path, item.where, {});
       }
     } else if constexpr (requires { describe(*this, out); }) {
+      if constexpr (requires { short_form(out); })
+        if (value.kind == node_kind::scalar) {
+          const auto [field, how] = short_form(out);
+          return read(*field, value, path, key, how);
+        }
       if (!expect(node_kind::mapping, value, path, key)) return;
       reader inner(shared_, value, path, key);
       describe(inner, out);

@@ -116,12 +116,12 @@ struct peer_group {
   netem::nat_class nat = netem::nat_class::open;
   std::uint64_t hosts_per_line = 1; ///< consecutive hosts that share one line
   coordinate_options coordinates;
-  role_choice role;               ///< in the file, its options are keys of the group
-  std::string conduct = "honest"; ///< a name of actors::conducts()
-  std::string device;             ///< required, a key of `devices`; auxiliary peers ignore it
-  duration start{};               ///< when the first host starts, or its churn begins
-  duration start_spacing{};       ///< delay between the starts of consecutive hosts
-  bool absent = false;            ///< hosts start only by a 'join' fault
+  role_choice role; ///< in the file, its options are keys of the group
+  actors::conduct_options conduct;
+  std::string device;       ///< required, a key of `devices`; auxiliary peers ignore it
+  duration start{};         ///< when the first host starts, or its churn begins
+  duration start_spacing{}; ///< delay between the starts of consecutive hosts
+  bool absent = false;      ///< hosts start only by a 'join' fault
   churn_options churn;
   bool operator==(const peer_group&) const = default;
 };

@@ -25,6 +25,8 @@ result<std::unique_ptr<run_observer>> reachability(run_books& books);
 result<std::unique_ptr<run_observer>> days(run_books& books);
 /// Probes that actors reached, faults that struck, and messages that no correct peer sends.
 result<std::unique_ptr<run_observer>> incidents(run_books& books);
+/// The hosts of which others say that they broke the protocol.
+result<std::unique_ptr<run_observer>> accusations(run_books& books);
 /// Bytes that hosts sent, and what the network between real hosts counts.
 result<std::unique_ptr<run_observer>> network(run_books& books);
 /// metrics.csv and metrics.prom.

@@ -1,0 +1,133 @@
+// Attacks of a member on the swarm. Each one changes what the host sends, or what it contributes to
+// a round. The host's own actors do not know of the attack.
+//
+// A member has a valid key, so changed fields are sent as the member's own words. Fields that a
+// signature covers stay signed as before: an attack that signs a lie is one of its own.
+#pragma once
+
+#include "actors/conduct/conduct.hpp"
+#include "actors/conduct/conducts.hpp"
+#include "actors/host.hpp"
+#include "actors/message_fields.hpp"
+
+#include <cstddef>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace shoal::actors {
+
+/// Decides when an attack strikes.
+class attack : public conduct {
+public:
+  attack(host& on, const conduct_options& how);
+
+protected:
+  /// True if the host strikes now. A strike with `every` excludes others for that time.
+  bool strikes();
+  /// True if the attack concerns messages of this type.
+  bool concerns(const caf::message& content) const;
+
+  host& on_;
+  const conduct_options how_;
+  std::mutex mutex_; // guards the members below; on the wall clock, several threads call
+  rng draws_;
+
+private:
+  const std::int64_t started_;
+  std::int64_t last_ = 0; // 0: never
+};
+
+/// An attack on the messages of the host.
+class message_attack : public attack {
+public:
+  using attack::attack;
+  bool alters_messages() const final { return true; }
+  void alter(outgoing_message message, std::vector<outgoing_message>& out) final;
+
+protected:
+  virtual void strike(outgoing_message message, std::vector<outgoing_message>& out) = 0;
+};
+
+struct mutated_messages final : message_attack {
+  using message_attack::message_attack;
+  void strike(outgoing_message message, std::vector<outgoing_message>& out) override;
+};
+
+struct dropped_messages final : message_attack {
+  using message_attack::message_attack;
+  void strike(outgoing_message, std::vector<outgoing_message>&) override {}
+};
+
+struct repeated_messages final : message_attack {
+  using message_attack::message_attack;
+  void strike(outgoing_message message, std::vector<outgoing_message>& out) override;
+};
+
+struct replayed_messages final : message_attack {
+  using message_attack::message_attack;
+  void strike(outgoing_message message, std::vector<outgoing_message>& out) override;
+
+private:
+  std::deque<caf::message> earlier_;
+};
+
+struct borrowed_identity final : message_attack {
+  using message_attack::message_attack;
+  void strike(outgoing_message message, std::vector<outgoing_message>& out) override;
+};
+
+struct redirected_replies final : message_attack {
+  using message_attack::message_attack;
+  void strike(outgoing_message message, std::vector<outgoing_message>& out) override;
+
+private:
+  std::deque<caf::actor> seen_;
+};
+
+struct equivocation final : message_attack {
+  using message_attack::message_attack;
+  void strike(outgoing_message message, std::vector<outgoing_message>& out) override;
+};
+
+/// An attack on the values of rounds.
+class value_attack : public attack {
+public:
+  using attack::attack;
+  void contribute(payload& values, const round_request& request) final;
+
+protected:
+  virtual void change(std::span<float> values) = 0;
+};
+
+struct huge_values final : value_attack {
+  using value_attack::value_attack;
+  void change(std::span<float> values) override;
+};
+
+struct flipped_signs final : value_attack {
+  using value_attack::value_attack;
+  void change(std::span<float> values) override;
+};
+
+struct random_direction final : value_attack {
+  using value_attack::value_attack;
+  void change(std::span<float> values) override;
+};
+
+struct false_means final : attack {
+  false_means(host& on, const conduct_options& how) : attack(on, how) {}
+  void reduced(const reduced_unit& what) override;
+};
+
+/// Changes one field of a message to a value that is not its own: `field` counts the fields in the
+/// order of serialization, and `how` chooses among the changes that make sense for its type.
+/// Nothing if the message has no such field. Addresses become one of `others`.
+std::optional<caf::message> change_field(const caf::message& content, std::size_t field,
+                                         std::uint64_t how, const std::vector<caf::actor>& others);
+/// The number of fields of a message; 0 for an unknown one.
+std::size_t count_fields(const caf::message& content);
+
+} // namespace shoal::actors

@@ -1,0 +1,50 @@
+#include "scenarios/observe/observers/all.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
+
+namespace shoal::scenarios::observing {
+
+namespace {
+
+class accusations_observer final : public run_observer {
+public:
+  explicit accusations_observer(run_books& books) : peers_(books.peers) {}
+
+  void on_observation(const seen_observation& seen) override {
+    const auto* bad = actors::get_if<actors::misbehaved>(&seen.what);
+    if (bad == nullptr) return;
+    const auto culprit = bad->culprit == 0 ? std::string{} : peers_.name_of(bad->culprit);
+    auto& one = all_[{culprit, bad->why}];
+    ++one.times;
+    one.reporters.emplace(seen.host);
+  }
+
+  void finish(const end_facts&, summary& into) override {
+    for (const auto& [what, one] : all_)
+      into.accusations.push_back({what.first, what.second, one.times, one.reporters.size()});
+    std::sort(into.accusations.begin(), into.accusations.end(), [](const auto& a, const auto& b) {
+      return std::tuple(a.host, b.times, a.why) < std::tuple(b.host, a.times, b.why);
+    });
+  }
+
+private:
+  struct entry {
+    std::uint64_t times = 0;
+    std::set<std::string, std::less<>> reporters;
+  };
+
+  const peer_table& peers_;
+  std::map<std::pair<std::string, std::string>, entry> all_; // by culprit and reason
+};
+
+} // namespace
+
+result<std::unique_ptr<run_observer>> accusations(run_books& books) {
+  return std::unique_ptr<run_observer>(std::make_unique<accusations_observer>(books));
+}
+
+} // namespace shoal::scenarios::observing
