@@ -46,6 +46,10 @@ private:
   void show(T& x) {
     using type = std::remove_const_t<T>;
     if constexpr (caf::meta::is_annotation<type>::value) {
+    } else if constexpr (std::is_same_v<type, bool>) {
+      std::uint64_t value = x ? 1 : 0;
+      to_.number(value, 1);
+      x = value % 2 != 0;
     } else if constexpr (std::is_integral_v<type>) {
       auto value = static_cast<std::uint64_t>(static_cast<std::make_unsigned_t<type>>(x));
       to_.number(value, 8 * sizeof(type));
@@ -69,9 +73,9 @@ private:
 };
 
 /// The name of a message's type; empty if it is no message of this program.
-std::string_view name_of(const caf::type_erased_tuple& content);
+std::string_view name_of(const caf::message& content);
 /// A copy of the message, after the visitor has seen its fields. Nothing if it is no message of
 /// this program.
-std::optional<caf::message> with_fields(const caf::type_erased_tuple& content, field_visitor& by);
+std::optional<caf::message> with_fields(const caf::message& content, field_visitor& by);
 
 } // namespace shoal::actors

@@ -79,15 +79,16 @@ message_kind kind_of(const caf::type_erased_tuple& content) {
   return found->second;
 }
 
-std::string_view name_of(const caf::type_erased_tuple& content) {
-  const auto kind = kind_of(content);
+std::string_view name_of(const caf::message& content) {
+  if (content.empty()) return {};
+  const auto kind = kind_of(*content.cvals());
   return kind.bytes == nullptr ? std::string_view{} : kind.name;
 }
 
-std::optional<caf::message> with_fields(const caf::type_erased_tuple& content, field_visitor& by) {
+std::optional<caf::message> with_fields(const caf::message& content, field_visitor& by) {
   const auto* entry = known_messages().find(name_of(content));
   if (entry == nullptr) return std::nullopt;
-  return entry->with_fields(content, by);
+  return entry->with_fields(*content.cvals(), by);
 }
 
 traffic traffic_of(std::string_view name) {

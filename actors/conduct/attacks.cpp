@@ -59,7 +59,7 @@ struct field_changer final : field_visitor {
                                      most,
                                      most / 2,
                                      most / 2 + 1,
-                                     value ^ (std::uint64_t{1} << (how / 16) % bits)};
+                                     value ^ (std::uint64_t{1} << ((how / 16) % bits))};
     const auto old = value;
     value = choices[how % 8] & most;
     if (value == old) value = (old + 1) & most;
@@ -105,13 +105,13 @@ struct address_collector final : onlooker {
 
 std::size_t count_fields(const caf::message& content) {
   field_counter count;
-  return with_fields(content.vals(), count) ? count.fields : 0;
+  return with_fields(content, count) ? count.fields : 0;
 }
 
 std::optional<caf::message> change_field(const caf::message& content, std::size_t field,
                                          std::uint64_t how, const std::vector<caf::actor>& others) {
   field_changer change(field, how, others);
-  auto out = with_fields(content.vals(), change);
+  auto out = with_fields(content, change);
   return change.changed ? out : std::nullopt;
 }
 
@@ -127,7 +127,7 @@ bool attack::strikes() {
 }
 
 bool attack::concerns(const caf::message& content) const {
-  const auto name = name_of(content.vals());
+  const auto name = name_of(content);
   if (name.empty()) return false;
   return how_.messages.empty() ||
          std::find(how_.messages.begin(), how_.messages.end(), name) != how_.messages.end();
@@ -176,8 +176,7 @@ void borrowed_identity::strike(outgoing_message message, std::vector<outgoing_me
   } borrow;
   borrow.own = on_.id();
   borrow.victim = on_.peer_of(caf::actor_cast<caf::strong_actor_ptr>(message.to));
-  if (auto changed = with_fields(message.content.vals(), borrow))
-    message.content = std::move(*changed);
+  if (auto changed = with_fields(message.content, borrow)) message.content = std::move(*changed);
   out.push_back(std::move(message));
 }
 
@@ -192,12 +191,12 @@ void redirected_replies::strike(outgoing_message message, std::vector<outgoing_m
     }
   } redirect;
   address_collector collect(seen_);
-  with_fields(message.content.vals(), collect);
+  with_fields(message.content, collect);
   if (!seen_.empty()) {
     redirect.own = on_.id();
     redirect.on = &on_;
     redirect.victim = seen_[draws_.below(seen_.size())];
-    if (auto changed = with_fields(message.content.vals(), redirect))
+    if (auto changed = with_fields(message.content, redirect))
       message.content = std::move(*changed);
   }
   out.push_back(std::move(message));
@@ -221,8 +220,7 @@ void equivocation::strike(outgoing_message message, std::vector<outgoing_message
   shift.by = static_cast<float>(
       how_.strength *
       static_cast<double>(on_.peer_of(caf::actor_cast<caf::strong_actor_ptr>(message.to)) % 3));
-  if (auto changed = with_fields(message.content.vals(), shift))
-    message.content = std::move(*changed);
+  if (auto changed = with_fields(message.content, shift)) message.content = std::move(*changed);
   out.push_back(std::move(message));
 }
 

@@ -122,9 +122,9 @@ struct false_means final : attack {
   void reduced(const reduced_unit& what) override;
 };
 
-/// Changes one field of a message to a value that is not its own: `field` counts the fields in the
-/// order of serialization, and `how` chooses among the changes that make sense for its type.
-/// Nothing if the message has no such field. Addresses become one of `others`.
+/// A copy of a message with one other field. `field` counts the fields in the order of
+/// serialization. `how` chooses among the changes that make sense for the field's type. An address
+/// becomes one of `others`. Nothing if the message has no such field.
 std::optional<caf::message> change_field(const caf::message& content, std::size_t field,
                                          std::uint64_t how, const std::vector<caf::actor>& others);
 /// The number of fields of a message; 0 for an unknown one.

@@ -13,13 +13,13 @@ namespace {
 
 template <class Conduct>
 conduct_definition bug(const char* name, const char* meaning) {
-  return {name, meaning, conduct_kind::bug,
+  return {name, meaning, conduct_kind::bug, false,
           [](host&, const conduct_options&) { return std::make_shared<Conduct>(); }};
 }
 
 template <class Conduct>
-conduct_definition attack(const char* name, const char* meaning) {
-  return {name, meaning, conduct_kind::attack,
+conduct_definition attack_of(const char* name, const char* meaning, bool for_chaos = true) {
+  return {name, meaning, conduct_kind::attack, for_chaos,
           [](host& on, const conduct_options& how) { return std::make_shared<Conduct>(on, how); }};
 }
 
@@ -27,7 +27,7 @@ conduct_definition attack(const char* name, const char* meaning) {
 
 definition_list<conduct_definition>& conducts() {
   static definition_list<conduct_definition> list{
-      {"honest", "it does what the protocols say", conduct_kind::honest,
+      {"honest", "it does what the protocols say", conduct_kind::honest, false,
        [](host&, const conduct_options&) { return honest_conduct(); }},
       bug<wrong_denominator>(
           "wrong_denominator",
@@ -56,24 +56,26 @@ definition_list<conduct_definition>& conducts() {
       bug<wall_clock>("wall_clock", "how long a leader waits depends on the time of day"),
       bug<expired_record>("expired_record",
                           "nodes of the DHT give expired records until somebody clears them away"),
-      attack<mutated_messages>("mutated_messages",
-                               "one field of a message is changed; `strength` fields"),
-      attack<dropped_messages>("dropped_messages", "messages are not sent"),
-      attack<repeated_messages>("repeated_messages", "a message is sent `strength` times more"),
-      attack<replayed_messages>("replayed_messages",
-                                "an earlier message to another host is sent instead"),
-      attack<borrowed_identity>("borrowed_identity",
-                                "a message names another peer as its sender or subject"),
-      attack<redirected_replies>("redirected_replies",
-                                 "a request asks for the answer to be sent to another host"),
-      attack<equivocation>("equivocation",
-                           "values in a message differ from receiver to receiver by `strength`"),
-      attack<huge_values>("huge_values", "a contribution is multiplied by 10^30 `strength`"),
-      attack<flipped_signs>("flipped_signs", "a contribution is multiplied by minus `strength`"),
-      attack<random_direction>(
+      attack_of<mutated_messages>("mutated_messages",
+                                  "one field of a message is changed; `strength` fields"),
+      attack_of<dropped_messages>("dropped_messages", "messages are not sent"),
+      attack_of<repeated_messages>("repeated_messages", "a message is sent `strength` times more"),
+      attack_of<replayed_messages>("replayed_messages",
+                                   "an earlier message to another host is sent instead"),
+      attack_of<borrowed_identity>("borrowed_identity",
+                                   "a message names another peer as its sender or subject"),
+      attack_of<redirected_replies>("redirected_replies",
+                                    "a request asks for the answer to be sent to another host"),
+      attack_of<equivocation>("equivocation",
+                              "values in a message differ from receiver to receiver by `strength`"),
+      attack_of<huge_values>("huge_values", "a contribution is multiplied by 10^30 `strength`"),
+      attack_of<flipped_signs>("flipped_signs", "a contribution is multiplied by minus `strength`",
+                               false),
+      attack_of<random_direction>(
           "random_direction",
-          "a contribution is a common random direction, `strength` times as long"),
-      attack<false_means>("false_means", "a reducer adds `strength` to each value of its means"),
+          "a contribution is a common random direction, `strength` times as long", false),
+      attack_of<false_means>("false_means", "a reducer adds `strength` to each value of its means",
+                             false),
   };
   return list;
 }

@@ -37,6 +37,8 @@ struct conduct_definition {
   std::string name;    ///< the name in scenarios
   std::string meaning; ///< one line
   conduct_kind kind = conduct_kind::honest;
+  /// An attack that random swarms may have: honest members withstand it, and check all of it.
+  bool for_chaos = false;
   /// Makes one object for each incarnation of a host. `on` outlives the object and provides random
   /// streams.
   std::function<std::shared_ptr<conduct>(host& on, const conduct_options& how)> make;

@@ -1,5 +1,6 @@
 #include "scenarios/chaos/chaos_case.hpp"
 
+#include "actors/conduct/conducts.hpp"
 #include "actors/probes.hpp"
 #include "scenarios/chaos/dice.hpp"
 #include "scenarios/methods/method.hpp"
@@ -221,6 +222,22 @@ std::string aimed(dice& d, double until, const pace& p) {
       until - 1};
 }
 
+void add_attacker(chaos_case& to) {
+  dice d(to.seed, "chaos.hostile");
+  std::vector<std::string> attacks;
+  for (const auto& one : actors::conducts().all())
+    if (one.kind == actors::conduct_kind::attack && one.for_chaos) attacks.push_back(one.name);
+  const auto& attack = attacks[d.between(0, attacks.size() - 1)];
+  to.groups.front().count = std::max(to.groups.front().count, 5u);
+  to.groups.push_back(
+      {std::string(attacker_group),
+       text{"up: 20Mbit, down: 50Mbit, device: fast, conduct: {{kind: {}, from: {}, every: {}, "
+            "strength: {}}}",
+            attack, d.seconds(0.1, to.epoch_seconds * 4), d.seconds(0.001, to.epoch_seconds),
+            d.one_of({1, 2, 10})},
+       1});
+}
+
 } // namespace
 
 unsigned chaos_case::peers() const {
@@ -359,6 +376,7 @@ chaos_case draw_case(std::uint64_t seed, const chaos_options& how) {
              apart, apart + 2 * p.epoch + 20 * p.wait(), 2 * p.epoch, storm_seconds - apart - 1}};
     if (out.data.find("replicas") == std::string::npos) add(out.data, "replicas: 2");
   }
+  if (how.hostile) add_attacker(out);
   return out;
 }
 

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace shoal::scenarios {
@@ -19,6 +20,10 @@ struct chaos_options {
   /// All swarms train with this method; empty: with those that have a share. Requires: it is
   /// registered, and has draw().
   std::string method;
+  /// Each swarm has one more member, which attacks the others during storm and healing. The swarm
+  /// then has at least five honest members of `core`, because a third of a round's members can
+  /// stall it.
+  bool hostile = false;
 };
 
 /// Lengths of the phases of a case, in virtual time.
@@ -27,6 +32,9 @@ struct chaos_times {
   duration healing{}; ///< no fault begins in this phase
   duration bound{};   ///< every live peer must take part within this last share of `healing`
 };
+
+/// The group of the member that attacks the others, in a hostile case.
+inline constexpr std::string_view attacker_group = "mallory";
 
 /// The pieces of a scenario. shrink() leaves some of them out.
 struct chaos_case {

@@ -2,6 +2,7 @@
 #include "actors/averaging/round.hpp"
 #include "actors/conduct/attacks.hpp"
 #include "actors/dht/messages.hpp"
+#include "actors/protocol_actor.hpp"
 #include "tests/actors/support/message_filler.hpp"
 #include "tests/actors/support/mini_world.hpp"
 
@@ -68,7 +69,7 @@ TEST_CASE("each field of each message can be changed, and only that field change
       for (std::uint64_t how : {0, 1, 5, 17}) {
         const auto other = change_field(content, field, how, {});
         REQUIRE(other);
-        CHECK(name_of(other->vals()) == message::message_name);
+        CHECK(name_of(*other) == message::message_name);
         ++changed;
       }
     CHECK(!change_field(content, fields, 0, {}));
