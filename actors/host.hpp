@@ -18,6 +18,7 @@
 namespace shoal::actors {
 
 class observation; // actors/observe.hpp
+struct evidence;   // actors/trust/evidence.hpp
 
 /// One incarnation of one machine. A host outlives every actor on it.
 class host {
@@ -47,6 +48,13 @@ public:
   virtual peer_id peer_of(const caf::strong_actor_ptr& address) const = 0;
   /// The member of that host; zero if there is no address.
   virtual member_id member_of(const caf::strong_actor_ptr& address) const = 0;
+
+  /// Bans the culprit for good if the evidence holds. True if the host did not know it before.
+  /// Messages of a banned member do not arrive any more.
+  virtual bool ban(const evidence& what) = 0;
+  /// True if messages of this sender must not arrive.
+  virtual bool refuses(const caf::strong_actor_ptr& sender) const noexcept = 0;
+  virtual bool is_banned(const member_id& who) const noexcept = 0;
 
   /// Coordinated universal time in nanoseconds by this host's clock, which may be wrong.
   /// Expirations use it, because they are compared across hosts. Durations use self->clock().

@@ -136,6 +136,15 @@ private:
   std::unordered_map<const observation_type*, std::function<Result(const void*, Args...)>> by_type_;
 };
 
+/// The host has evidence against a member, and lets no message of it in any more.
+struct member_banned {
+  static constexpr std::string_view observed_as = "member_banned";
+  peer_id culprit = 0; ///< an incarnation of the member; 0: none is known
+  member_id member;
+  std::string why;
+  std::string logged_fields() const;
+};
+
 /// An actor dropped and counted a message that no correct peer sends.
 struct misbehaved {
   static constexpr std::string_view observed_as = "misbehaved";

@@ -34,6 +34,7 @@ protocol_actor::protocol_actor(caf::actor_config& config, host& on)
 }
 
 void protocol_actor::enqueue(caf::mailbox_element_ptr element, caf::execution_unit* unit) {
+  if (host_.refuses(element->sender)) return;
   host_.arriving();
   caf::event_based_actor::enqueue(std::move(element), unit);
 }

@@ -1,5 +1,6 @@
 #include "actors/trust/evidence.hpp"
 
+#include "actors/observe.hpp"
 #include "actors/trust/identity.hpp"
 
 #include <fmt/format.h>
@@ -94,6 +95,10 @@ result<evidence> evidence_from_line(std::string_view line) {
       !read_hex(words[5], out.first_by) || !read_hex(words[6], out.second_by))
     return failure{"not a line of evidence: expected a kind and six numbers in hexadecimal digits"};
   return out;
+}
+
+std::string member_banned::logged_fields() const {
+  return fmt::format(R"("member":"{}","why":"{}")", member.hex(), why);
 }
 
 bool ban_list::add(const evidence& what) {

@@ -78,6 +78,11 @@ void invariants::on_observation(duration time, actors::peer_id peer,
     fair.check();
     if (honest_(x->culprit))
       fair.violate(time, fmt::format("peer {} says of peer {}: {}", peer, x->culprit, x->why));
+  } else if (const auto* x = actors::get_if<actors::member_banned>(&what)) {
+    invariant& fair = at(invariant_rule::no_honest_accused);
+    fair.check();
+    if (x->culprit != 0 && honest_(x->culprit))
+      fair.violate(time, fmt::format("peer {} bans peer {}: {}", peer, x->culprit, x->why));
   }
 }
 

@@ -4,6 +4,7 @@
 #include "actors/host_messages.hpp"
 #include "actors/messages.hpp"
 #include "actors/observe.hpp"
+#include "actors/trust/evidence.hpp"
 #include "actors/trust/identity.hpp"
 #include "kernels/base/check.hpp"
 #include "kernels/base/digest.hpp"
@@ -55,6 +56,32 @@ public:
   std::string_view name() const override { return name_; }
   actors::peer_id id() const override { return id_; }
   netem::host_index index() const noexcept { return index_; }
+
+  bool ban(const actors::evidence& what) override {
+    const auto member = actors::member_of(what.culprit);
+    if (is_banned(member) || what.culprit == key_ ||
+        !actors::holds(what, [this](const auto& key, const auto& text, const auto& by) {
+          return world_.is_signed_by(key, text, by);
+        }))
+      return false;
+    {
+      std::lock_guard guard(bans_mutex_);
+      if (!bans_.add(what)) return false;
+    }
+    bans_any_ = true;
+    observe(actors::member_banned{world_.peer_behind(what.culprit), member,
+                                  std::string(actors::meaning(what))});
+    if (world_.on_ban) world_.on_ban(*this, what);
+    return true;
+  }
+  bool is_banned(const actors::member_id& who) const noexcept override {
+    if (!bans_any_) return false;
+    std::lock_guard guard(bans_mutex_);
+    return bans_.has(who);
+  }
+  bool refuses(const caf::strong_actor_ptr& sender) const noexcept override {
+    return bans_any_ && sender && is_banned(member_of(sender));
+  }
 
   const actors::key256& key() const override { return key_; }
   actors::signature sign(const digest& statement) const override {
@@ -183,6 +210,9 @@ private:
   std::string name_;
   actors::peer_id id_;
   actors::key256 key_;
+  std::atomic<bool> bans_any_{false}; // every message asks
+  mutable std::mutex bans_mutex_;     // guards bans_
+  actors::ban_list bans_;
 };
 
 world::world(world_options options)
@@ -248,6 +278,7 @@ world::~world() {
   clock_.settle();
   clock_.clock().cancel_all();
   on_observation = {};
+  on_ban = {};
   on_probe = {};
   takes_failpoint = {};
   net_.reset();
@@ -322,6 +353,14 @@ bool world::is_signed_by(const actors::key256& key, const digest& statement,
   const auto text = in_this_swarm(statement);
   return has_keys() ? actors::is_signed_by(key, text, by)
                     : by == actors::stand_in_signature(seed(), key, text);
+}
+
+actors::peer_id world::peer_behind(const actors::key256& key) const {
+  std::lock_guard guard(mutex_);
+  actors::peer_id out = 0;
+  for (const auto& [index, host] : hosts_)
+    if (host->key() == key) out = host->id();
+  return out;
 }
 
 bool world::admits(const actors::key256& key, std::string_view certificate) {

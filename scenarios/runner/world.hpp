@@ -11,6 +11,7 @@
 #include <caf/actor_system.hpp>
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <exception>
 #include <functional>
@@ -104,6 +105,8 @@ public:
   // On the wall clock, several threads call these functions at once.
   /// An actor on a host reports an observation.
   std::function<void(const actors::host&, const actors::observation&)> on_observation;
+  /// A host has banned a member.
+  std::function<void(const actors::host&, const actors::evidence&)> on_ban;
   /// A host reached a probe.
   std::function<void(netem::host_index, std::string_view point)> on_probe;
   /// Decides host::failpoint(). Empty: always false.
@@ -159,6 +162,8 @@ private:
   bool is_signed_by(const actors::key256& key, const digest& statement,
                     const actors::signature& by) const;
   bool admits(const actors::key256& key, std::string_view certificate);
+  /// The newest peer of this process with that key; 0 if there is none.
+  actors::peer_id peer_behind(const actors::key256& key) const;
   bool has_keys() const noexcept { return options_.real && options_.real->keys; }
 
   std::optional<std::array<std::byte, 32>>

@@ -15,12 +15,10 @@ public:
   explicit accusations_observer(run_books& books) : peers_(books.peers) {}
 
   void on_observation(const seen_observation& seen) override {
-    const auto* bad = actors::get_if<actors::misbehaved>(&seen.what);
-    if (bad == nullptr) return;
-    const auto culprit = bad->culprit == 0 ? std::string{} : peers_.name_of(bad->culprit);
-    auto& one = all_[{culprit, bad->why}];
-    ++one.times;
-    one.reporters.emplace(seen.host);
+    if (const auto* bad = actors::get_if<actors::misbehaved>(&seen.what))
+      add(bad->culprit, bad->why, seen.host);
+    else if (const auto* ban = actors::get_if<actors::member_banned>(&seen.what))
+      add(ban->culprit, "banned for " + ban->why, seen.host);
   }
 
   void finish(const end_facts&, summary& into) override {
@@ -32,6 +30,12 @@ public:
   }
 
 private:
+  void add(actors::peer_id culprit, const std::string& why, std::string_view by) {
+    auto& one = all_[{culprit == 0 ? std::string{} : peers_.name_of(culprit), why}];
+    ++one.times;
+    one.reporters.emplace(by);
+  }
+
   struct entry {
     std::uint64_t times = 0;
     std::set<std::string, std::less<>> reporters;

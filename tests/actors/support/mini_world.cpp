@@ -45,6 +45,16 @@ bool mini_host::admits(const key256& key, std::string_view) {
                      [&](const mini_host& one) { return one.key_ == key; });
 }
 
+bool mini_host::ban(const evidence& what) {
+  return holds(what, [this](const auto& key, const auto& text,
+                            const auto& by) { return is_signed_by(key, text, by); }) &&
+         bans.add(what);
+}
+
+bool mini_host::refuses(const caf::strong_actor_ptr& sender) const noexcept {
+  return sender && !bans.all().empty() && bans.has(member_of(sender));
+}
+
 peer_id mini_host::peer_of(const caf::strong_actor_ptr& address) const {
   const auto* owner = address ? world_.owner_of(address->id()) : nullptr;
   return owner == nullptr ? 0 : owner->id_;

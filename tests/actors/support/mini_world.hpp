@@ -6,6 +6,7 @@
 #include "actors/host.hpp"
 #include "actors/host_messages.hpp"
 #include "actors/observe.hpp"
+#include "actors/trust/evidence.hpp"
 #include "actors/trust/identity.hpp"
 
 #include <caf/actor_system.hpp>
@@ -39,6 +40,9 @@ public:
   signature sign(const digest& statement) const override;
   bool is_signed_by(const key256& key, const digest& statement, const signature& by) const override;
   bool admits(const key256& key, std::string_view certificate) override;
+  bool ban(const evidence& what) override;
+  bool refuses(const caf::strong_actor_ptr& sender) const noexcept override;
+  bool is_banned(const member_id& who) const noexcept override { return bans.has(who); }
   peer_id peer_of(const caf::strong_actor_ptr& address) const override;
   member_id member_of(const caf::strong_actor_ptr& address) const override;
   std::uint64_t rate_up() const override { return up; }
@@ -65,6 +69,7 @@ public:
   std::uint64_t up = 100'000'000, down = 100'000'000;
   duration skew{}; ///< the error of this host's UTC
   std::uint64_t arrived = 0;
+  ban_list bans;
   std::map<std::string_view, unsigned> failpoints; ///< how often each is still taken
 
 private:
