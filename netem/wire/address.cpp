@@ -20,16 +20,20 @@ result<address> parse_address(std::string_view text) {
   auto host = text.substr(0, colon);
   const auto port = text.substr(colon + 1);
   if (host.starts_with('[') != host.ends_with(']')) return wrong("has brackets that do not match");
-  if (host.starts_with('['))
+  const bool is_number = host.starts_with('[');
+  if (is_number)
     host = host.substr(1, host.size() - 2);
   else if (host.find(':') != std::string_view::npos)
     return wrong("is an IPv6 address without brackets");
   if (host.empty()) return wrong("has no host");
-  const auto in_no_name = [](char c) {
-    return (c >= 0 && c <= ' ') || c == 0x7F ||
-           std::string_view("/@[]").find(c) != std::string_view::npos;
+  // All other characters have a meaning in gRPC's target names, or none in any address.
+  const auto is_in_no_name = [&](char c) {
+    const bool is_alphanumeric =
+        (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+    const std::string_view others = is_number ? ".-_:%" : ".-_";
+    return !is_alphanumeric && others.find(c) == std::string_view::npos;
   };
-  if (std::any_of(host.begin(), host.end(), in_no_name)) return wrong("is no address");
+  if (std::any_of(host.begin(), host.end(), is_in_no_name)) return wrong("is no address");
   unsigned number = 0;
   const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), number);
   if (error != std::errc{} || end != port.data() + port.size() || number > 65535)

@@ -3,14 +3,26 @@
 #include "netem/wire/certificates.hpp"
 #include "netem/wire/send_control_request.hpp"
 
+#include <algorithm>
+#include <exception>
 #include <utility>
 
 namespace shoal::netem::wire {
 
-bool open_requests::add(std::shared_ptr<pipe> through, duration now) {
+bool open_requests::add(std::shared_ptr<pipe> through, const control_client& who, duration now) {
+  const auto count = [this](const auto& counts) {
+    return static_cast<std::size_t>(std::count_if(
+        open_.begin(), open_.end(), [&](const auto& entry) { return counts(entry.second); }));
+  };
   if (stopped_ || open_.size() >= most_control_requests) return false;
+  if (!who.operates) {
+    const auto of_it = count([&](const request& each) { return each.name == who.name; });
+    const auto of_others = count([](const request& each) { return !each.operates; });
+    if (of_it >= most_requests_of_one || of_others >= most_control_requests - kept_for_operators)
+      return false;
+  }
   const auto* key = through.get();
-  open_.emplace(key, request{std::move(through), now});
+  open_.emplace(key, request{std::move(through), who.name, who.operates, now});
   return true;
 }
 
@@ -52,7 +64,7 @@ void control_requests::incoming(std::shared_ptr<pipe> made, duration now) {
   control_client who;
   std::string detail;
   const auto refused = identify(*made, who, detail);
-  if (!requests_.lock()->add(made, now)) return reject(made);
+  if (!requests_.lock()->add(made, who, now)) return reject(made);
   if (refused != refusal::none) around_.count_refusal(name_of(refused));
   made->start(
       [weak = weak_from_this(), who, through = made.get()](payload bytes) {
@@ -75,7 +87,13 @@ void control_requests::asked(const pipe* through, const control_client& who, con
     return to->close();
   }
   const auto all = bytes.bytes();
-  to->send(to_frame(around_.answer(who, {reinterpret_cast<const char*>(all.data()), all.size()})));
+  control_answer says{false, "it could not answer"};
+  try {
+    says = around_.answer(who, {reinterpret_cast<const char*>(all.data()), all.size()});
+  } catch (const std::exception&) {
+    around_.count_refusal("failed_callback");
+  }
+  to->send(to_frame(says));
   to->finish();
 }
 

@@ -17,12 +17,16 @@
 namespace shoal::netem::wire {
 
 inline constexpr std::size_t most_control_requests = 32; // open at the same time
+/// Places that only operators get, so that others cannot keep operators out.
+inline constexpr std::size_t kept_for_operators = 8;
+/// Places for one name. All strangers together count as one name.
+inline constexpr std::size_t most_requests_of_one = 4;
 
 /// The requests that are open. Thread safety: none.
 class open_requests {
 public:
-  /// Returns false if too many requests are open, or after stop().
-  bool add(std::shared_ptr<pipe> through, duration now);
+  /// Returns false if too many requests are open, in all or for `who`, or after stop().
+  bool add(std::shared_ptr<pipe> through, const control_client& who, duration now);
   /// The pipe to answer on. Null if the request has ended or its question was taken before.
   std::shared_ptr<pipe> take_question(const pipe* through);
   void remove(const pipe* through) { open_.erase(through); }
@@ -34,6 +38,8 @@ public:
 private:
   struct request {
     std::shared_ptr<pipe> through;
+    std::string name; // empty: a stranger, or there are no keys
+    bool operates = false;
     duration since{};
     bool asked = false;
   };

@@ -9,11 +9,10 @@
 #include <grpcpp/security/server_credentials.h>
 #include <grpcpp/security/tls_certificate_provider.h>
 #include <grpcpp/security/tls_credentials_options.h>
+#include <openssl/crypto.h>
 
 #include <chrono>
 #include <cstdlib>
-#include <fstream>
-#include <iterator>
 #include <mutex>
 
 namespace shoal::netem::wire {
@@ -86,10 +85,10 @@ private:
     const auto changed = changed_at();
     if (changed == read_at_) return;
     read_at_ = changed;
-    std::ifstream in(list_, std::ios::binary);
-    const std::string pem{std::istreambuf_iterator<char>(in), {}};
-    // An older list, or a half-written file, changes nothing.
-    if (auto list = revocation_list::read(pem, ca_); list && list->number() > revoked_.number())
+    // An older list, a half-written file, or a file that others may write changes nothing.
+    const auto pem = read_trusted(list_);
+    if (!pem) return;
+    if (auto list = revocation_list::read(*pem, ca_); list && list->number() > revoked_.number())
       revoked_ = std::move(*list);
   }
 
@@ -112,7 +111,8 @@ result<credentials> load_credentials(const std::filesystem::path& folder) {
   if (!revoked) return failure{revoked.error()};
   credentials out;
   out.name = keys->name;
-  const std::string key(keys->key_pem.view());
+  // gRPC takes the key as a string and keeps copies that nothing wipes. This copy is wiped.
+  std::string key(keys->key_pem.view());
   grpc::SslServerCredentialsOptions server(
       GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_BUT_DONT_VERIFY);
   server.pem_root_certs = keys->ca_pem;
@@ -130,6 +130,7 @@ result<credentials> load_credentials(const std::filesystem::path& folder) {
   channel.set_certificate_verifier(std::make_shared<grpc::experimental::NoOpCertificateVerifier>());
   channel.set_check_call_host(false);
   out.channel = grpc::experimental::TlsCredentials(channel);
+  OPENSSL_cleanse(key.data(), key.size());
   const auto own = signing_key::read(keys->key_pem.view());
   if (!own) return failure{own.error()};
   out.key = std::make_shared<const signing_key>(*own);

@@ -52,20 +52,26 @@ void join_list::connected(const host_link& link, host_index host) {
     each.found = host;
     each.attempts = 0;
     each.name_taken_since.reset();
+    each.refused = refusal::none;
   }
 }
 
 bool join_list::lost(const host_link& link, refusal refused, duration now, duration limit) {
-  bool for_good = false;
+  bool is_joined = false;
   for (auto& each : entries_) {
     if (each.dialling.get() != &link) continue;
     each.dialling = nullptr;
     each.next_try = now + back_off_after(++each.attempts);
-    if (refused != refusal::name_taken) continue;
-    if (!each.name_taken_since) each.name_taken_since = now;
-    for_good = now - *each.name_taken_since > limit;
+    each.refused = refused;
+    is_joined = true;
+    if (refused == refusal::name_taken && !each.name_taken_since) each.name_taken_since = now;
   }
-  return for_good;
+  const auto is_for_good = [&](const entry& each) {
+    return each.refused == refused &&
+           (is_permanent(refused) ||
+            (refused == refusal::name_taken && now - *each.name_taken_since > limit));
+  };
+  return is_joined && !was_linked_ && std::all_of(entries_.begin(), entries_.end(), is_for_good);
 }
 
 void join_list::forget(host_index host) {

@@ -57,10 +57,14 @@ public:
   };
   /// Begins to dial. Returns nothing if the entry is gone or is being dialled.
   std::optional<attempt> begin(std::size_t entry, duration now, duration patience);
+  /// A link with some host is up.
+  void linked() noexcept { was_linked_ = true; }
   /// The dialled link to `host` is up.
   void connected(const host_link& link, host_index host);
-  /// The dialled link has ended; `refused` is the other side's reason. Returns true if another
-  /// process has held this host's name for longer than `limit`.
+  /// The dialled link has ended; `refused` is the other side's reason. Returns true if this host
+  /// cannot join at all: no link was ever up, and each address refuses it for the same permanent
+  /// reason. One host alone cannot turn this host away, since it may not tell the truth. A name
+  /// that is taken is a permanent reason after `limit`.
   bool lost(const host_link& link, refusal refused, duration now, duration limit);
   /// The host is gone permanently.
   void forget(host_index host);
@@ -73,7 +77,9 @@ private:
     duration next_try{};
     unsigned attempts = 0;
     std::optional<duration> name_taken_since;
+    refusal refused = refusal::none; // the outcome of the last attempt
   };
+  bool was_linked_ = false;
   std::vector<entry> entries_;
 };
 

@@ -1,5 +1,8 @@
 #include "netem/wire/frames.hpp"
 
+#include "netem/wire/address.hpp"
+#include "netem/wire/certificates.hpp"
+
 #include <algorithm>
 #include <utility>
 
@@ -14,7 +17,7 @@ frame to_frame(const hello& what) {
       .put(what.incarnation);
   out.put(std::string_view(what.address)).put(what.utc_ns);
   for (const auto byte : what.scenario) out.put(byte);
-  out.put(what.service);
+  out.put(what.service).put(what.relays);
   return out.done();
 }
 
@@ -36,8 +39,11 @@ std::optional<hello> read_hello(std::span<const std::byte> bytes, bool& other_ve
   out.utc_ns = in.get<std::int64_t>();
   out.scenario = in.get<std::array<std::uint8_t, 32>>();
   out.service = in.get<std::uint64_t>();
+  out.relays = in.get<std::uint8_t>();
   // The largest incarnation has no node id (netem/fabric.hpp).
-  if (!in.finished() || out.name.empty() || out.incarnation == 0xffffffff) return {};
+  if (!in.finished() || out.incarnation == 0xffffffff || out.relays > 1) return {};
+  // The name is printed, and the address is dialled.
+  if (!check_name(out.name) || (!out.address.empty() && !parse_address(out.address))) return {};
   return out;
 }
 

@@ -36,7 +36,9 @@ enum class frame_kind : std::uint8_t {
   relay_end,
   revocation_list_number,
   revocation_list,
-  pong
+  pong,
+  greeting, ///< the first frame of each side on a relayed pipe with keys (end_to_end.hpp)
+  sealed    ///< each later frame on such a pipe
 };
 
 /// The node id of a host; see netem/fabric.hpp.
@@ -122,7 +124,7 @@ private:
 
 struct hello {
   static constexpr std::uint32_t magic = 0x4c4f4853; // SHOL
-  static constexpr std::uint32_t version = 2;
+  static constexpr std::uint32_t version = 3;
   std::uint64_t link = 0; ///< the link's token, the same on both pipes
   std::string name;
   std::uint32_t incarnation = 0;
@@ -130,6 +132,7 @@ struct hello {
   std::int64_t utc_ns = 0;
   std::array<std::uint8_t, 32> scenario{}; ///< the hash of the scenario's text
   std::uint64_t service = 0; ///< the number of the actor that introduces this host; 0: none yet
+  std::uint8_t relays = 0;   ///< 1: the host offers to relay links of the receiver
 };
 
 /// The head of a frame that a relay passes on. On the way to the relay `other` is the receiver;

@@ -154,7 +154,12 @@ void grpc_pipe::read_done(bool ok) {
     frames.clear();
   }
   in_.Clear();
-  for (auto& each : frames) on_frame_(std::move(each));
+  // An exception in a callback of gRPC would leave the stream without a reader for good.
+  try {
+    for (auto& each : frames) on_frame_(std::move(each));
+  } catch (...) {
+    ok = false;
+  }
   frames.clear();
   std::unique_lock lock(mutex_);
   if (!ok || closing_) {
@@ -197,7 +202,11 @@ void grpc_pipe::ended(const std::string& why) {
     tell = std::exchange(on_closed_, {});
     none_come = std::exchange(on_frame_, {});
   }
-  if (tell) tell(why);
+  try {
+    if (tell) tell(why);
+  } catch (...) {
+    // The stream has ended, so there is nothing to close.
+  }
 }
 
 // -- the end that dials ---------------------------------------------------------------------------
@@ -221,6 +230,13 @@ void keep_callback_thread() {
   [[maybe_unused]] static const keeper* volatile kept = new keeper;
 }
 
+/// Names a host and port to gRPC. Without the scheme, gRPC would take 'unix:1' for a file.
+std::string target_of(const std::string& address) {
+  std::string out = "dns:///";
+  for (const char each : address) each == '%' ? out += "%25" : out += each;
+  return out;
+}
+
 class client_pipe final : public grpc_pipe,
                           public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
 public:
@@ -240,7 +256,7 @@ public:
                      static_cast<int>(options.lookahead_bytes));
     arguments.SetInt(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, 1 << 20);
     arguments.SetInt(GRPC_ARG_HTTP2_WRITE_BUFFER_SIZE, 1 << 20);
-    channel_ = grpc::CreateCustomChannel(address, credentials, arguments);
+    channel_ = grpc::CreateCustomChannel(target_of(address), credentials, arguments);
     stub_ = std::make_unique<stub>(channel_);
   }
 

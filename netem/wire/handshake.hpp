@@ -22,6 +22,7 @@ struct verdict {
 enum class frame_step {
   drop,    ///< the link is closed or refused
   refused, ///< the other side refuses the link
+  list,    ///< the revocation list that explains a refusal
   hello,
   wrong, ///< no host sends this before its hello
   handle ///< the link is up
@@ -32,6 +33,8 @@ struct link_phase {
   bool closed = false; ///< ended, or refused by this host
   /// for a link that the other side dialled: the hello came on this frame's pipe
   bool hello_came = false;
+  bool dialled = false;   ///< by this host
+  bool list_came = false; ///< on the frame's pipe, before the link was up
 };
 
 inline constexpr std::size_t longest_hello = 4096; // bytes
@@ -51,12 +54,11 @@ struct handshake_rules {
   std::string scenario_text;
 };
 
-/// The other side's identity as its certificate or a relay states it.
+/// The other side's identity as its certificate states it, and the relay if there is one.
 struct attested_name {
   std::string certificate_name; ///< empty without keys
-  /// The link goes over a relay, which names the other side in place of a certificate.
-  bool relayed = false;
-  bool relay_agrees = false; ///< the relay knows the other side by the name in its hello
+  bool relayed = false;         ///< the link goes over a relay
+  bool relay_agrees = false;    ///< the relay knows the other side by the node id of its hello
 };
 
 /// Checks a hello on its own. host_state::check_name() checks bans and duplicate names.

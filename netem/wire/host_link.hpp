@@ -5,6 +5,7 @@
 #include "kernels/base/units.hpp"
 #include "netem/event_queue.hpp"
 #include "netem/wire/admission.hpp"
+#include "netem/wire/allowance.hpp"
 #include "netem/wire/frames.hpp"
 #include "netem/wire/pipe.hpp"
 #include "netem/wire/refusal.hpp"
@@ -13,6 +14,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -42,6 +44,7 @@ struct host_link {
   struct direction {
     std::shared_ptr<pipe> through;
     bool hello = false;  ///< the other side's hello has come
+    bool list = false;   ///< a revocation list has come before the link was up
     bool closed = false; ///< the pipe is closed
     bool left = false;   ///< the other side said goodbye: no frame follows
     duration heard{};    ///< when the last frame came
@@ -58,8 +61,7 @@ struct host_link {
   direction pipes[2];                                         ///< control, bulk
   std::atomic<duration> last_sent[2]{duration{}, duration{}}; ///< one for each pipe; any thread
   hello theirs;
-  certified_member
-      certified; ///< by the other side's certificate; empty without keys and over a relay
+  certified_member certified;            ///< by the other side's certificate; empty without keys
   host_index host = no_host;       ///< the other side, once the link is up
   caf::node_id node;               ///< the other side, once the link is up
   std::string target;              ///< the address that was dialled
@@ -68,6 +70,8 @@ struct host_link {
   refusal refused = refusal::none; ///< the other side's reason to refuse the link
   bool refused_by_us = false;
   std::string refused_text;
+  /// The links that may begin over this one, if it goes to a relay.
+  allowance relayed_begins{512, std::chrono::minutes(1)};
   std::uint64_t said_service = 0; ///< the service in this host's hello
   duration since{};
   std::set<std::uint32_t> watched; ///< actors of this host that the other side observes
@@ -83,6 +87,10 @@ struct host_link {
   };
   std::deque<traffic> lately; ///< the last minute, the oldest first
 
+  /// The other side, as conduct.hpp knows it.
+  const std::string& who() const noexcept {
+    return certified.identity.empty() ? theirs.name : certified.identity;
+  }
   void send(bool bulk, frame what, duration now);
   /// Sends a ping for the round trip and records the traffic, every few seconds.
   void measure(duration now);

@@ -30,6 +30,7 @@ hello host_state::own_hello(std::uint64_t token) const {
   out.utc_ns = all_.options.utc_ns();
   out.scenario = all_.scenario;
   out.service = service_;
+  out.relays = passing_.offered() ? 1 : 0;
   return out;
 }
 
@@ -154,14 +155,16 @@ void host_state::answer_where(host_link& to, const node_key& node, duration now)
 void host_state::learn_where(const host_link& from, const node_at_frame& told, duration now,
                              deferred& later) {
   auto* r = hosts.find(told.node);
-  if (r == nullptr || !r->address.empty() ||
-      (!told.address.empty() && !parse_address(told.address)))
+  if (r == nullptr || r->asked.erase(from.host) == 0 || !r->address.empty() ||
+      hosts.is_up(r->relay))
     return;
   // A host that answers without an address offers to be the relay.
-  if (told.address.empty())
-    r->relay = from.host;
-  else
-    r->address = told.address;
+  const remote::way offered{told.address, told.address.empty() ? from.host : no_host};
+  if (offered == r->failed || (offered.relay != no_host && from.theirs.relays == 0)) return;
+  r->address = offered.address;
+  r->relay = offered.relay;
+  r->is_told = true;
+  r->asked.clear();
   if (r->name.empty()) r->name = told.name;
   if (!r->attempts.trying() || r->up || r->dialling) return;
   r->attempts.try_at(now);
@@ -177,9 +180,19 @@ void host_state::reach(remote& r, duration now, deferred& later) {
   if (!r.address.empty()) return dial(r.address, r.dialling, now, later);
   if (const auto* relay = hosts.find(r.relay); relay != nullptr && relay->up)
     return dial_over(relay->up, r, now, later);
+  ask_where(r, now);
+}
+
+void host_state::ask_where(remote& r, duration now) {
+  // The way that failed is good enough if no other host answers until the next attempt.
+  if (!r.asked.empty()) r.failed = {};
+  r.asked.clear();
   // Another host has named this host, so one of the linked hosts knows it.
-  for (const auto& each : links.all())
-    if (each->up) each->send(false, frame_writer(frame_kind::where_is).put(r.node).done(), now);
+  for (const auto& each : links.all()) {
+    if (!each->up) continue;
+    r.asked.insert(each->host);
+    each->send(false, frame_writer(frame_kind::where_is).put(r.node).done(), now);
+  }
 }
 
 void host_state::dial(const std::string& where, link_ptr& slot, duration now, deferred& later) {
@@ -191,7 +204,7 @@ void host_state::dial(const std::string& where, link_ptr& slot, duration now, de
 }
 
 void host_state::dial_over(const link_ptr& relay, remote& to, duration now, deferred& later) {
-  auto made = link_over(relay, to.node, tokens_.next(), around_.now);
+  auto made = link_over(relay, own_.node, to.node, tokens_.next(), true, keys(), around_.now);
   made->target = to.name.empty() ? "a host behind " + relay->theirs.name : to.name;
   dialled(made, to.dialling, now, later);
 }
@@ -231,10 +244,12 @@ host_state::due_work host_state::tick(duration now) {
       r.attempts.stop();
       r.clear_outbox();
       r.watching.clear();
+      r.failed = {};
     } else if (!r.dialling && r.attempts.due(now)) {
       out.hosts.push_back(host);
     }
   }
+  hosts.prune(now);
   out.joins = joins.due(now, [this](host_index host) { return hosts.is_up(host); });
   faults.expire(now);
   return out;

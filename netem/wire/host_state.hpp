@@ -97,8 +97,9 @@ public:
   /// A hello came on a link that this host dialled. Returns false if the link is not needed any
   /// more.
   bool take_hello(host_link& of, hello theirs);
-  /// Refuses a hello whose name is banned or belongs to another living process.
-  verdict check_name(const hello& theirs, duration now) const;
+  /// Refuses a hello whose sender is banned, or whose name belongs to another living process.
+  /// `identity`: the key of the sender's certificate; empty without keys.
+  verdict check_name(const hello& theirs, const std::string& identity, duration now) const;
 
   struct refused_link {
     std::vector<std::shared_ptr<pipe>> pipes;
@@ -131,7 +132,7 @@ public:
     std::optional<connected_peer> lost; ///< the host, if it cannot be reached any more
     std::vector<link_ptr> orphans;      ///< links that went over this one
     std::vector<std::shared_ptr<pipe>> pipes;
-    bool name_taken_for_good = false;
+    bool cannot_join = false; ///< see join_list::lost()
   };
   removed remove(const link_ptr& given, duration now);
   /// The host is gone permanently.
@@ -169,6 +170,11 @@ public:
 
 private:
   hello own_hello(std::uint64_t token) const;
+  const own_keys& keys() const noexcept { return all_.options.keys; }
+  /// Whether one more link with `other` may begin over that relay.
+  bool may_begin(const link_ptr& relay, const node_key& other, duration now);
+  /// Asks all linked hosts for the address of a host.
+  void ask_where(remote& r, duration now);
   /// Uses this link for frames to that host. Null: the host has no link.
   void use(remote& r, link_ptr through);
   /// Sends a frame of this host, or queues it behind the pacer.

@@ -6,8 +6,10 @@ host_state::frame_target host_state::frame_came(const link_ptr& of, int which, f
                                                 std::size_t bytes, duration now) {
   auto link = links.whole(of);
   auto& direction = link->pipes[which];
-  const link_phase phase{link->up, link->closed || link->refused_by_us, direction.hello};
+  const link_phase phase{link->up, link->closed || link->refused_by_us, direction.hello,
+                         link->dialled, direction.list};
   const auto step = step_of(phase, kind, bytes);
+  if (step == frame_step::list) direction.list = true;
   if (step != frame_step::drop) direction.heard = now;
   return {std::move(link), step};
 }
@@ -18,8 +20,10 @@ bool host_state::take_hello(host_link& of, hello theirs) {
   return true;
 }
 
-verdict host_state::check_name(const hello& theirs, duration now) const {
-  if (faults.is_banned(theirs.name, now)) return {refusal::banned, "it broke the protocol"};
+verdict host_state::check_name(const hello& theirs, const std::string& identity,
+                               duration now) const {
+  if (faults.is_banned(identity.empty() ? theirs.name : identity, now))
+    return {refusal::banned, "it broke the protocol"};
   return hosts.check_name(theirs, now, all_.options.detection_time);
 }
 
@@ -57,10 +61,12 @@ host_state::connected host_state::connect(const link_ptr& of, host_index host,
   auto& r = hosts.of(host);
   r.name = of->theirs.name;
   if (!of->theirs.address.empty()) r.address = of->theirs.address;
+  r.is_told = false;
+  r.asked.clear();
   if (service) r.service = std::move(service);
   // A side that dials again has lost the older link. Two links that were dialled from both sides
-  // may both be in use.
-  if (r.up && r.up->dialled == of->dialled) out.replaced = r.up;
+  // may both be in use. A link over a relay, which may repeat an old hello, replaces no direct one.
+  if (r.up && r.up->dialled == of->dialled && (!of->relayed || r.up->relayed)) out.replaced = r.up;
   if (!r.up || out.replaced) {
     const bool first = !r.up;
     use(r, of);
@@ -68,7 +74,13 @@ host_state::connected host_state::connect(const link_ptr& of, host_index host,
     if (first) out.first = r.as_connected_peer(now);
     send_waiting(r, *of, now);
   }
-  if (r.dialling == of) r.dialling = nullptr;
+  for (auto& [other, each] : hosts) {
+    if (each.dialling != of) continue;
+    each.dialling = nullptr;
+    // Another host answered there.
+    if (other != host) each.way_failed();
+  }
+  joins.linked();
   joins.connected(*of, host);
   for (const auto& [other, old] : hosts)
     if (other != host && old.name == of->theirs.name) out.dead.push_back(other);
@@ -123,9 +135,10 @@ host_state::removed host_state::remove(const link_ptr& given, duration now) {
   for (auto& [host, r] : hosts) {
     if (r.dialling != of) continue;
     r.dialling = nullptr;
+    r.way_failed();
     if (of->refused != refusal::none) r.attempts.try_at(now + longest_back_off);
   }
-  out.name_taken_for_good = joins.lost(*of, of->refused, now, 3 * all_.options.detection_time);
+  out.cannot_join = joins.lost(*of, of->refused, now, 3 * all_.options.detection_time);
   out.orphans = links.over_relay(of);
   if (passing_.offered() && out.lost) relay_lost(hosts.of(out.lost->host).node, now);
   return out;

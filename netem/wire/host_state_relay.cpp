@@ -8,6 +8,9 @@ namespace {
 /// The most bytes that may wait at a relay for one host.
 constexpr std::size_t most_relayed = std::size_t{32} << 20; // bytes
 
+/// The links over one relay that are not up yet, and the links with one host over it.
+constexpr std::size_t most_relayed_waiting = 128, most_relayed_of_one = 4;
+
 frame end_of(const node_key& other, std::uint64_t link) {
   return frame_writer(frame_kind::relay_end).put(other).put(link).done();
 }
@@ -23,28 +26,46 @@ host_state::relayed_target host_state::relayed_came(const link_ptr& of, const re
     const bool fits = passing_.fits(inner.size());
     const auto to = fits ? hosts.direct_link(head.other) : nullptr;
     const bool bulk = head.which == 1;
-    if (to == nullptr || to->pipes[head.which].through->queued_bytes() > most_relayed) {
+    const auto from = hosts.of(of->host).node;
+    const bool passes =
+        to != nullptr && to->pipes[head.which].through->queued_bytes() <= most_relayed;
+    if (!passes || !passing_.passed(from, head.other, head.link, inner.size())) {
       if (!fits) all_.count("relay_spent");
+      if (passes) all_.count("relay_full");
       of->send(bulk, end_of(head.other, head.link), now);
       return {};
     }
     all_.relayed_bytes += inner.size();
-    const auto from = hosts.of(of->host).node;
-    passing_.passed(from, head.other, head.link, inner.size());
     // The relay states the sender, so the sender cannot choose another name.
     pace_.put(*to, bulk, {to_bytes(relayed_head{head.which, from, head.link}), {inner}}, now);
     pump(now, later);
     return {};
   }
   if (own_.listens) return {}; // others can dial this host, so nobody needs a relay to reach it
+  if (of->theirs.relays == 0) return {}; // the host did not offer to relay
   // A new link begins with a hello, on both pipes.
-  if (std::to_integer<std::uint8_t>(inner.bytes()[0]) !=
-      static_cast<std::uint8_t>(frame_kind::hello))
+  const auto first = keys().key ? frame_kind::greeting : frame_kind::hello;
+  if (std::to_integer<std::uint8_t>(inner.bytes()[0]) != static_cast<std::uint8_t>(first))
     return {};
-  auto fresh = link_over(of, head.other, head.link, around_.now);
+  if (!may_begin(of, head.other, now)) {
+    all_.count("relay_full");
+    of->send(head.which == 1, end_of(head.other, head.link), now);
+    return {};
+  }
+  auto fresh = link_over(of, own_.node, head.other, head.link, false, keys(), around_.now);
   fresh->since = now;
   links.add(fresh);
   return {std::move(fresh), true};
+}
+
+bool host_state::may_begin(const link_ptr& relay, const node_key& other, duration now) {
+  std::size_t waiting = 0, of_other = 0;
+  for (const auto& each : links.over_relay(relay)) {
+    if (!each->up) ++waiting;
+    if (each->relayed == other) ++of_other;
+  }
+  return waiting < most_relayed_waiting && of_other < most_relayed_of_one &&
+         relay->relayed_begins.take(1, now);
 }
 
 host_state::link_ptr host_state::relay_ended(const link_ptr& of, int which,

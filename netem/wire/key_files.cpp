@@ -40,15 +40,26 @@ private:
   int number_;
 };
 
+enum class access : std::uint8_t { any, only_we_write, only_we_read };
+
 /// Reads a file into memory that is wiped, whether it is a secret or not.
-result<secret_text> read(const fs::path& path, bool secret) {
+result<secret_text> read(const fs::path& path, access wanted) {
   // Without O_NONBLOCK, a named pipe at this path would block the program.
   const descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (file.get() < 0) return cannot("open", path, errno);
   struct stat facts {};
   if (::fstat(file.get(), &facts) != 0) return cannot("read", path, errno);
   if (!S_ISREG(facts.st_mode)) return failure{fmt::format("'{}' is not a file", path.string())};
-  if (secret && (facts.st_mode & 077) != 0)
+  if (wanted != access::any && facts.st_uid != ::geteuid() && facts.st_uid != 0)
+    return failure{fmt::format("'{}' belongs to another user, who could change it; copy it to a "
+                               "folder of your own",
+                               path.string())};
+  if (wanted == access::only_we_write && (facts.st_mode & 022) != 0)
+    return failure{fmt::format("'{}' decides whom this program trusts, and its mode {:04o} lets "
+                               "others write it; 'chmod go-w {}' prevents that",
+                               path.string(), static_cast<unsigned>(facts.st_mode & 07777),
+                               path.string())};
+  if (wanted == access::only_we_read && (facts.st_mode & 077) != 0)
     return failure{fmt::format(
         "'{}' is a secret, and its mode {:04o} lets others in; 'chmod 600 {}' makes it yours alone",
         path.string(), static_cast<unsigned>(facts.st_mode & 07777), path.string())};
@@ -89,17 +100,23 @@ failure in_file(const fs::path& path, const std::string& why) {
 }
 
 result<std::string> read_text(const fs::path& path) {
-  auto out = read(path, false);
+  auto out = read(path, access::any);
+  if (!out) return failure{out.error()};
+  return std::string(out->view());
+}
+
+result<std::string> read_trusted(const fs::path& path) {
+  auto out = read(path, access::only_we_write);
   if (!out) return failure{out.error()};
   return std::string(out->view());
 }
 
 result<secret_text> read_wiped(const fs::path& path) {
-  return read(path, false);
+  return read(path, access::any);
 }
 
 result<secret_text> read_secret(const fs::path& path) {
-  return read(path, true);
+  return read(path, access::only_we_read);
 }
 
 result<void> write_text(const fs::path& path, std::string_view text) {

@@ -26,10 +26,14 @@ failure in_file(const std::filesystem::path& path, const std::string& why);
 /// Errors: the file cannot be opened or read, is not a regular file, or is larger than 16 MiB.
 result<std::string> read_text(const std::filesystem::path& path);
 
+/// Like read_text(), for a file that decides whom this program trusts.
+/// Errors: as read_text(); another user owns the file or may write it.
+result<std::string> read_trusted(const std::filesystem::path& path);
+
 /// Like read_text(), for a file that may contain a secret.
 result<secret_text> read_wiped(const std::filesystem::path& path);
 
-/// Errors: as read_text(); group or others have any permission on the file.
+/// Errors: as read_text(); group or others have any permission on the file; another user owns it.
 result<secret_text> read_secret(const std::filesystem::path& path);
 
 /// Writes the whole file, and replaces an existing one atomically. Errors: the file cannot be

@@ -1,5 +1,7 @@
 #include "netem/wire/link_frames.hpp"
 
+#include "netem/wire/address.hpp"
+#include "netem/wire/certificates.hpp"
 #include "netem/wire/revocation.hpp"
 
 namespace shoal::netem::wire {
@@ -26,6 +28,9 @@ std::optional<link_frame> read(frame_kind kind, frame_reader& in) {
     out.node = in.node();
     out.name = in.text(longest_name);
     out.address = in.text(longest_address);
+    if ((!out.name.empty() && !check_name(out.name)) ||
+        (!out.address.empty() && !parse_address(out.address)))
+      return {};
     return out;
   }
   case frame_kind::introduce:

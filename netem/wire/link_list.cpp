@@ -19,7 +19,8 @@ link_ptr link_list::hello_came(const link_ptr& of, int which, const hello& their
   const auto half = std::find_if(links_.begin(), links_.end(), [&](const auto& l) {
     return l != of && !l->dialled && !l->up && !l->closed && l->theirs.link == theirs.link &&
            l->theirs.name == theirs.name && l->pipes[1 - which].hello && !l->pipes[which].through &&
-           l->certified.name == of->certified.name;
+           l->certified.name == of->certified.name &&
+           l->certified.identity == of->certified.identity;
   });
   if (half == links_.end()) return nullptr;
   // The control pipe's half remains. From now on, frames of the other half belong to it.
@@ -55,6 +56,13 @@ std::vector<link_ptr> link_list::up() const {
   for (const auto& each : links_)
     if (each->up) out.push_back(each);
   return out;
+}
+
+std::size_t link_list::waiting_of(const admitted& owner) const {
+  if (owner.identity.empty()) return 0;
+  return static_cast<std::size_t>(std::count_if(links_.begin(), links_.end(), [&](const auto& l) {
+    return !l->up && !l->dialled && l->certified.identity == owner.identity;
+  }));
 }
 
 std::vector<link_ptr> link_list::with(host_index host) const {

@@ -24,6 +24,8 @@
 #include <cstring>
 #include <deque>
 #include <map>
+#include <mutex>
+#include <optional>
 #include <thread>
 
 namespace shoal::netem::wire {
@@ -31,6 +33,9 @@ namespace shoal::netem::wire {
 namespace {
 
 using steady = std::chrono::steady_clock;
+
+/// The pause before the next attempt to accept, if no descriptor is left.
+constexpr auto pause_when_full = std::chrono::milliseconds(100);
 
 class server_pipe final : public grpc_pipe, public grpc::ServerGenericBidiReactor {
 public:
@@ -45,6 +50,8 @@ public:
   }
   /// Must be called before gRPC can finish the stream.
   void keep(std::shared_ptr<server_pipe> self) { self_ = std::move(self); }
+  /// `gone` is destroyed with the pipe.
+  void count_as(std::shared_ptr<void> gone) { counted_ = std::move(gone); }
 
   std::string certificate() const override { return certificate_; }
   std::string peer() const override { return peer_; }
@@ -77,12 +84,44 @@ private:
   grpc::GenericCallbackServerContext* context_; // owned by gRPC until OnDone
   const std::string peer_, certificate_;
   std::atomic<bool> finished_{false};
+  std::shared_ptr<void> counted_;
   std::shared_ptr<server_pipe> self_; // until the stream is over
+};
+
+/// The open streams, in all and from each address. Thread safety: all.
+class open_streams : public std::enable_shared_from_this<open_streams> {
+public:
+  /// Returns an object that counts as a stream from `peer` until its end. Null: there are too many.
+  std::shared_ptr<void> add(const std::string& peer, const listener_options& limits) {
+    const auto from = peer.substr(0, peer.rfind(':'));
+    std::lock_guard guard(mutex_);
+    auto& of_one = by_address_[from];
+    if (all_ >= limits.most_streams || of_one >= limits.most_streams_from_one) {
+      if (of_one == 0) by_address_.erase(from);
+      return nullptr;
+    }
+    ++all_;
+    ++of_one;
+    return {static_cast<void*>(this),
+            [self = shared_from_this(), from](void*) { self->remove(from); }};
+  }
+
+private:
+  void remove(const std::string& from) {
+    std::lock_guard guard(mutex_);
+    --all_;
+    if (const auto found = by_address_.find(from);
+        found != by_address_.end() && --found->second == 0)
+      by_address_.erase(found);
+  }
+  std::mutex mutex_; // guards the members below
+  std::size_t all_ = 0;
+  std::map<std::string, std::size_t> by_address_;
 };
 
 class service final : public grpc::CallbackGenericService {
 public:
-  service(pipe_options pipes, std::function<void(std::shared_ptr<pipe>)> on_pipe)
+  service(pipe_options pipes, std::function<void(std::shared_ptr<server_pipe>)> on_pipe)
       : pipes_(pipes), on_pipe_(std::move(on_pipe)) {}
 
   grpc::ServerGenericBidiReactor*
@@ -93,13 +132,17 @@ public:
     auto made = std::make_shared<server_pipe>(context, kind, pipes_);
     auto* out = made.get();
     made->keep(made);
-    on_pipe_(std::move(made));
+    try {
+      on_pipe_(made);
+    } catch (...) {
+      made->close();
+    }
     return out;
   }
 
 private:
   pipe_options pipes_;
-  std::function<void(std::shared_ptr<pipe>)> on_pipe_;
+  std::function<void(std::shared_ptr<server_pipe>)> on_pipe_;
 };
 
 std::string key_of(const sockaddr_storage& from) {
@@ -148,9 +191,9 @@ class gate final : public listener {
 public:
   explicit gate(listener_options options)
       : options_(std::move(options)), service_(options_.pipes,
-                                               [this](std::shared_ptr<pipe> made) {
+                                               [this](std::shared_ptr<server_pipe> made) {
                                                  shook_hands(made->peer());
-                                                 options_.on_pipe(std::move(made));
+                                                 take(std::move(made));
                                                }),
         bell_(eventfd(0, EFD_CLOEXEC)), poll_(epoll_create1(EPOLL_CLOEXEC)) {}
   ~gate() override { close(); }
@@ -223,6 +266,17 @@ private:
     std::uint16_t port;
   };
 
+  void take(std::shared_ptr<server_pipe> made) {
+    auto counted = streams_->add(made->peer(), options_);
+    if (!counted) {
+      ++too_many_;
+      made->start([](payload) {}, [](const std::string&) {});
+      return made->close();
+    }
+    made->count_as(std::move(counted));
+    options_.on_pipe(std::move(made));
+  }
+
   /// Takes a connection off the list. gRPC writes `peer` as ipv4:10.0.0.5:41234 or
   /// ipv6:%5B::1%5D:41234.
   void shook_hands(const std::string& peer) {
@@ -254,13 +308,17 @@ private:
     std::array<epoll_event, 64> events;
     while (!closing_) {
       const int count = epoll_wait(poll_.get(), events.data(), static_cast<int>(events.size()),
-                                   waiting_.empty() ? 1000 : 50);
+                                   waiting_.empty() && !accept_again_ ? 1000 : 50);
       for (int i = 0; i < count && !closing_; ++i) {
         const int which = events[static_cast<std::size_t>(i)].data.fd;
         if (which == socket_.get())
           accept_all();
         else if (which != bell_.get())
           look_at(which);
+      }
+      if (accept_again_ && *accept_again_ <= steady::now()) {
+        accept_again_.reset();
+        watch(socket_.get(), EPOLLIN);
       }
       const auto late = steady::now() - options_.patience;
       while (!order_.empty() && order_.front().first <= late) {
@@ -286,8 +344,15 @@ private:
       descriptor made(accept4(socket_.get(), reinterpret_cast<sockaddr*>(&from), &length,
                               SOCK_CLOEXEC | SOCK_NONBLOCK));
       if (made.get() < 0) {
+        const bool is_full =
+            errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
         // No descriptor is left: the oldest waiting connections are closed.
-        if ((errno == EMFILE || errno == ENFILE) && make_room({})) continue;
+        if (is_full && make_room({})) continue;
+        // The socket stays readable, so watching it would keep the thread busy.
+        if (is_full) {
+          epoll_ctl(poll_.get(), EPOLL_CTL_DEL, socket_.get(), nullptr);
+          accept_again_ = steady::now() + pause_when_full;
+        }
         return;
       }
       auto key = key_of(from);
@@ -372,11 +437,13 @@ private:
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
   std::unique_ptr<grpc::Server> server_;
   std::thread thread_;
+  const std::shared_ptr<open_streams> streams_ = std::make_shared<open_streams>();
   std::atomic<bool> closing_{false};
   std::atomic<std::uint64_t> silent_{0}, garbage_{0}, too_many_{0}, handshake_{0};
   std::mutex mutex_;                     // guards in_handshake_
   std::deque<handshaking> in_handshake_; // in the order of arrival
   // Only the gate's thread uses the members below.
+  std::optional<steady::time_point> accept_again_; // set while no descriptor is left
   std::map<int, waiting> waiting_;
   std::deque<std::pair<steady::time_point, int>> order_;
   std::map<std::string, std::size_t> per_address_;

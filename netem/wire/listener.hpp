@@ -29,6 +29,8 @@ struct listener_options {
   /// Connections that have sent nothing yet.
   std::size_t most_waiting = 256, most_waiting_from_one = 64;
   std::size_t most_in_handshake = 256, most_in_handshake_from_one = 64;
+  /// Open streams. A host opens two, and several hosts may share an address.
+  std::size_t most_streams = 8192, most_streams_from_one = 1024;
   /// the memory that gRPC may use for incoming bytes
   std::size_t memory_bytes = std::size_t{256} << 20;
   pipe_options pipes;
@@ -40,7 +42,7 @@ struct listener_options {
 struct refused_connections {
   std::uint64_t silent = 0;    ///< sent nothing in time, or closed
   std::uint64_t garbage = 0;   ///< did not speak the protocol
-  std::uint64_t too_many = 0;  ///< came while too many others waited or shook hands
+  std::uint64_t too_many = 0;  ///< came while too many others waited, shook hands or had streams
   std::uint64_t handshake = 0; ///< opened no stream in time, as after a failed TLS handshake
 };
 

@@ -11,12 +11,16 @@
 // - Hello: the sender's name, incarnation, address, clock, scenario, and its certificate if there
 //   are keys. The receiver refuses another protocol, a clock that is off, another scenario, a bad
 //   or borrowed certificate, and a name that another living process has. Both sides see the reason.
+//   A refusal counts only if the refusing side's certificate is admitted. It is fatal only if this
+//   host can join nowhere (join_list::lost). A revoked host believes the moderator's list alone.
 // - End of actors: a host tells the observers of its actors that an actor has ended. A restarted
 //   process is a new incarnation, and messages to the old one are lost.
 // - Relay: two hosts that cannot listen may have a link over a third host that offers it. Their
-//   frames travel inside frames of their links to the relay. The relay states the sender of each
-//   frame, and both ends must trust it for that. Relayed bytes count against a budget. The relay
-//   ends the link when the budget is spent or one end is gone.
+//   frames travel inside frames of their links to the relay. With keys, the two ends authenticate
+//   each other and protect the frames (end_to_end.hpp). The relay can then only drop
+//   frames. Without keys, the relay states the sender of each frame. A host takes relayed frames
+//   only from a host that offered to relay in its hello. Relayed bytes count against a budget. The
+//   relay ends the link when the budget is spent or one end is gone.
 // - Revocation list: with keys, each host tells the number of its list, and a host with a newer
 //   list sends it. A new list takes effect on open links as well, is saved, and is passed on
 //   (admission::offer).
@@ -32,6 +36,7 @@
 #include "kernels/base/units.hpp"
 #include "netem/carrier.hpp"
 #include "netem/wire/admission.hpp"
+#include "netem/wire/end_to_end.hpp"
 #include "netem/wire/listener.hpp"
 #include "netem/wire/refusal.hpp"
 
@@ -55,9 +60,9 @@ class coordinator;
 namespace shoal::netem::wire {
 
 /// Reasons to refuse a frame of a linked host.
-inline constexpr std::array<std::string_view, 7> frame_refusal_names{
-    "bad_frame",   "bad_message", "too_many_hosts", "send_queue_full",
-    "relay_spent", "old_list",    "forged_list"};
+inline constexpr std::array<std::string_view, 10> frame_refusal_names{
+    "bad_frame",  "bad_message", "too_many_hosts", "send_queue_full", "relay_spent",
+    "relay_full", "bad_seal",    "old_list",       "forged_list",     "failed_callback"};
 /// Reasons for which the gate closes a connection.
 inline constexpr std::array<std::string_view, 4> gate_refusal_names{"silent", "garbage", "too_many",
                                                                     "handshake"};
@@ -89,6 +94,7 @@ struct wire_options {
   duration detection_time = std::chrono::seconds(5);
   /// The time limit from the opening of a stream to its hello.
   duration hello_time = std::chrono::seconds(5);
+  /// The first ban of a host that breaks the protocol; see conduct.hpp.
   duration ban_time = std::chrono::seconds(60);
   duration most_clock_difference = std::chrono::minutes(2);
   std::size_t most_queued = std::size_t{512} << 20; ///< bytes that wait for one host
@@ -96,8 +102,8 @@ struct wire_options {
   std::uint64_t most_frames = 50'000;
   pipe_options control{std::size_t{2} << 20, std::size_t{1} << 18};
   pipe_options bulk;
-  /// The unknown hosts that the messages of one host may name, over its whole life. The fabric
-  /// keeps each of them.
+  /// The unknown hosts that the messages of one host may name at once, and again in each hour. The
+  /// fabric keeps each of them.
   std::size_t most_named = 16'384;
   std::string scenario; ///< the text on which all hosts must agree
   /// Describes the difference between two such texts in one line.
@@ -109,6 +115,9 @@ struct wire_options {
   std::shared_ptr<grpc::ServerCredentials> server_credentials;
   std::shared_ptr<grpc::ChannelCredentials> channel_credentials;
   std::shared_ptr<const admission> admits; ///< set if there are credentials
+  own_keys keys;                           ///< set if there are credentials
+  /// Whether the owner of this key (32 bytes) must not take part. Links with it end within seconds.
+  std::function<bool(const std::string& identity)> banned;
   // The callbacks below run on any thread, with no lock held.
   std::function<void(host_index mine, const connected_peer& other)> on_up;
   std::function<void(host_index mine, const connected_peer& other, const std::string& why)> on_down;

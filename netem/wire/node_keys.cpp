@@ -26,7 +26,7 @@ result<void> check_there(const fs::path& path, const char* help) {
 
 result<std::string> read_there(const fs::path& path) {
   if (auto there = check_there(path, admit_help); !there) return failure{there.error()};
-  return read_text(path);
+  return read_trusted(path);
 }
 
 } // namespace

@@ -1,10 +1,19 @@
 #include "netem/wire/remote_hosts.hpp"
 
+#include <chrono>
+#include <iterator>
+#include <utility>
+
 namespace shoal::netem::wire {
 
 void remote::clear_outbox() {
   outbox.clear();
   outbox_bytes = 0;
+}
+
+void remote::way_failed() {
+  if (!std::exchange(is_told, false)) return;
+  failed = {std::exchange(address, {}), std::exchange(relay, no_host)};
 }
 
 connected_peer remote::as_connected_peer(duration now) const {
@@ -42,6 +51,20 @@ remote* remote_hosts::find(const node_key& node) {
 std::shared_ptr<host_link> remote_hosts::direct_link(const node_key& node) {
   const auto* r = find(node);
   return r != nullptr && r->up && !r->up->relayed ? r->up : nullptr;
+}
+
+void remote_hosts::prune(duration now) {
+  constexpr duration kept = std::chrono::hours(1);
+  for (auto at = hosts_.begin(); at != hosts_.end();) {
+    auto& r = at->second;
+    const bool used =
+        r.up || r.dialling || r.attempts.trying() || !r.outbox.empty() || !r.watching.empty();
+    if (used)
+      r.unused_since.reset();
+    else if (!r.unused_since)
+      r.unused_since = now;
+    at = !used && now - *r.unused_since > kept ? hosts_.erase(at) : std::next(at);
+  }
 }
 
 bool remote_hosts::is_up(host_index host) const {

@@ -36,6 +36,19 @@ struct remote {
   reconnect attempts;
   std::set<std::uint32_t> watching; ///< actors of the host that actors of this host observe
 
+  /// A way to the host: its address, or else a relay.
+  struct way {
+    std::string address;
+    host_index relay = no_host;
+    bool operator==(const way&) const = default;
+  };
+  bool is_told = false;       ///< another host told the way, which may be wrong
+  way failed;                 ///< the last such way that led nowhere, or to another host
+  std::set<host_index> asked; ///< hosts that were asked for the way and have not answered
+  std::optional<duration> unused_since;
+
+  /// The way led nowhere, or to another host. Forgets the way if another host told it.
+  void way_failed();
   void clear_outbox();
   connected_peer as_connected_peer(duration now) const;
 };
@@ -58,6 +71,9 @@ public:
   std::vector<connected_peer> connected_peers(duration now) const;
   /// Refuses a hello whose name belongs to another living process, as far as this host knows.
   verdict check_name(const hello& theirs, duration now, duration detection_time) const;
+  /// Forgets hosts that have had no link and no messages for an hour.
+  void prune(duration now);
+  std::size_t size() const noexcept { return hosts_.size(); }
   void erase(host_index host) { hosts_.erase(host); }
   void clear() { hosts_.clear(); }
 

@@ -1,5 +1,7 @@
 #include "netem/wire/send_control_request.hpp"
 
+#include "netem/wire/clean_text.hpp"
+
 #include <fmt/format.h>
 #include <grpcpp/security/credentials.h>
 
@@ -54,17 +56,18 @@ result<std::string> send_control_request(const address& where, const std::string
                                .count();
           if (const auto why = admits->check(self->certificate(), utc, who, detail);
               why != refusal::none)
-            return out->tell(failure{
-                fmt::format("{} is not one of the swarm: {}, {}", at, name_of(why), detail)});
+            return out->tell(failure{fmt::format("{} is not one of the swarm: {}, {}", at,
+                                                 name_of(why), clean_text(detail))});
           if (!name.empty() && who.name != name)
             return out->tell(failure{fmt::format("{} is '{}', not '{}'", at, who.name, name)});
         }
-        if (!said->done) return out->tell(failure{fmt::format("{}: {}", at, said->text)});
+        if (!said->done)
+          return out->tell(failure{fmt::format("{}: {}", at, clean_text(said->text))});
         out->tell(std::move(said->text));
       },
       [out, at](const std::string& why) {
-        out->tell(
-            failure{fmt::format("{}: {}", at, why.empty() ? "it closed the connection" : why)});
+        out->tell(failure{
+            fmt::format("{}: {}", at, why.empty() ? "it closed the connection" : clean_text(why))});
       });
   frame asked;
   asked.head.assign(question.begin(), question.end());

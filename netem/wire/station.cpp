@@ -171,6 +171,7 @@ void station::tick() {
     due = state->tick(now());
   }
   requests_->close_overdue(now(), all_->options.hello_time);
+  end_banned();
   for (const auto& [each, why] : due.to_close) end(each, why);
   for (const auto& [host, messages] : due.given_up) {
     all_->messages_lost += messages;

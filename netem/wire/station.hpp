@@ -2,6 +2,7 @@
 // callbacks. host_state.hpp makes the decisions under the lock, and the station carries them out.
 #pragma once
 
+#include "netem/wire/allowance.hpp"
 #include "netem/wire/context.hpp"
 #include "netem/wire/control_requests.hpp"
 #include "netem/wire/guarded.hpp"
@@ -13,6 +14,7 @@
 #include "netem/wire/revocation.hpp"
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -77,7 +79,9 @@ private:
   void incoming(std::shared_ptr<pipe> made);
   void hello_came(const link_ptr& of, int which, const payload& bytes);
   /// A hello came on a link that this host dialled. Both pipes bring a hello; the first one counts.
-  void greeted(const link_ptr& of, hello theirs);
+  void greeted(const link_ptr& of, int which, hello theirs);
+  /// Checks the certificate that a pipe of the link shows, and records its owner in the link.
+  verdict certify(host_link& of, const pipe& through) const;
   /// Accepts or refuses a link by its hello.
   void decide(const link_ptr& of);
   caf::node_id node_of(const host_link& of) const;
@@ -91,7 +95,16 @@ private:
   /// Closes a link, or handles the news that the link is closed.
   void end(const link_ptr& given, const std::string& why);
   /// Reports why a link that this host dialled never came up.
-  void tell_failed(const host_link& of, const std::string& why, bool name_taken_for_good);
+  void tell_failed(const host_link& of, const std::string& why, bool cannot_join);
+  /// Reports a refusal, with all text from others made safe to print. Reports at most a hundred in
+  /// a minute, and counts the others.
+  void tell_refused(const std::string& where, refusal why, const std::string& text, bool fatal);
+  /// Calls `work`. An exception would leave gRPC's callback and stop its pipe for good, so it is
+  /// counted and ends the link.
+  template <class Work>
+  void safely(const link_ptr& of, Work work);
+  /// Ends the links with members that options.banned() has banned.
+  void end_banned();
   /// The host's process has ended permanently.
   void remove_host(host_index host);
   /// The other side broke the protocol. Counts this as `why`, and bans the other side's name for a
@@ -103,6 +116,8 @@ private:
   // -- revocation lists (station_revocation.cpp) ----
 
   void end_if_revoked(const link_ptr& of);
+  /// Ends this process if the moderator's list has its certificate.
+  void end_if_own_is_revoked();
   void send_revocation_list(const link_ptr& to);
   /// There is a newer list, from the host at `from` or, if null, from this machine. Checks open
   /// links against it, and sends it to all other hosts.
@@ -112,7 +127,7 @@ private:
   // -- frames (station_frames.cpp) ----
 
   void frame_came(const link_ptr& given, int which, const payload& bytes);
-  void refused_came(const link_ptr& of, const payload& bytes);
+  void refused_came(const link_ptr& of, int which, const payload& bytes);
   void bound_rate(host_link& of, int which);
   /// Returns false if no correct host sends such a frame.
   bool handle(const link_ptr& of, int which, frame_kind kind, const payload& bytes);
@@ -142,6 +157,8 @@ private:
   revocation revoked_;
   const std::shared_ptr<control_requests> requests_;
   std::unique_ptr<listener> listener_;
+  guarded<allowance> told_{100, std::chrono::minutes(1)};
+  std::atomic<duration> bans_checked_{duration{}};
   std::atomic<bool> silent_{false};
   guarded<host_state> state_;
 };

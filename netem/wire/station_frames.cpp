@@ -1,6 +1,7 @@
 #include "netem/coordinator.hpp"
 #include "netem/fabric.hpp"
 #include "netem/wire/arrived_message.hpp"
+#include "netem/wire/clean_text.hpp"
 #include "netem/wire/message_codec.hpp"
 #include "netem/wire/message_frames.hpp"
 #include "netem/wire/relayed_pipe.hpp"
@@ -30,7 +31,12 @@ void station::frame_came(const link_ptr& given, int which, const payload& bytes)
   case frame_step::drop:
     return;
   case frame_step::refused:
-    return refused_came(of, bytes);
+    return refused_came(of, which, bytes);
+  case frame_step::list: {
+    const auto list = read_link_frame(kind, bytes.bytes());
+    if (!list || !revoked_.enabled()) return refuse(of, refusal::not_ours, "");
+    return revocation_list_came(of, std::get<revocation_list_frame>(*list).pem);
+  }
   case frame_step::hello:
     return hello_came(of, which, bytes);
   case frame_step::wrong:
@@ -42,7 +48,19 @@ void station::frame_came(const link_ptr& given, int which, const payload& bytes)
   bound_rate(*of, which);
 }
 
-void station::refused_came(const link_ptr& of, const payload& bytes) {
+void station::refused_came(const link_ptr& of, int which, const payload& bytes) {
+  {
+    const auto state = state_.lock();
+    if (of->refused != refusal::none) return;
+  }
+  if (rules_.keys) {
+    // Only a member of the swarm may turn this host away.
+    admitted who;
+    std::string detail;
+    const auto why =
+        all_->options.admits->check(of->pipes[which].through->certificate(), utc(), who, detail);
+    if (why != refusal::none) return refuse(of, why, detail);
+  }
   frame_reader in(bytes.bytes());
   in.get<std::uint8_t>();
   const auto why = in.get<std::uint8_t>();
@@ -54,7 +72,7 @@ void station::refused_came(const link_ptr& of, const payload& bytes) {
   const auto state = state_.lock();
   if (of->refused != refusal::none) return;
   of->refused = refused;
-  of->refused_text = std::move(text);
+  of->refused_text = clean_text(text);
 }
 
 /// After too many frames in a second, stops reading until the second ends, as if the window were
@@ -105,7 +123,7 @@ void station::message_came(const link_ptr& of, int which, const message_head& he
       decode(*all_->system, *all_->net, body.bytes().first(head.binary),
              body.slice(aligned, body.size() - aligned), all_->options.acceptable, &unheard);
   const bool too_many = unheard > 0 && state_.lock()->faults.names_too_many(
-                                           of->theirs.name, unheard, all_->options.most_named);
+                                           of->who(), unheard, all_->options.most_named, now());
   if (!content || too_many) {
     through->window().remove(charged);
     return misbehaved(of, content ? "too_many_hosts" : "bad_message");
@@ -131,7 +149,10 @@ bool station::relayed_came(const link_ptr& of, int which, const payload& bytes) 
   if (!to.link) return true;
   if (to.fresh)
     for (int i = 0; i < 2; ++i) start(to.link, i);
-  static_cast<relayed_pipe&>(*to.link->pipes[which].through).came(inner);
+  if (!static_cast<relayed_pipe&>(*to.link->pipes[which].through).came(inner)) {
+    all_->count("bad_seal");
+    end(to.link, "a frame over the relay is not the other side's");
+  }
   return true;
 }
 

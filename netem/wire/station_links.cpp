@@ -1,22 +1,46 @@
 #include "netem/coordinator.hpp"
 #include "netem/fabric.hpp"
+#include "netem/wire/clean_text.hpp"
 #include "netem/wire/send_control_request.hpp"
 #include "netem/wire/station.hpp"
 
 namespace shoal::netem::wire {
 
+namespace {
+
+/// The pipes of one member that wait for a hello. Each attempt to connect needs two.
+constexpr std::size_t most_waiting_of_one = 16;
+
+} // namespace
+
 void station::start(const link_ptr& of, int which) {
   const auto through = of->pipes[which].through;
   through->start(
       [weak = weak_from_this(), of, which](payload bytes) {
-        if (auto self = weak.lock()) self->frame_came(of, which, bytes);
+        if (auto self = weak.lock()) self->safely(of, [&] { self->frame_came(of, which, bytes); });
       },
       [weak = weak_from_this(), of, which, through = through.get()](const std::string& why) {
         auto self = weak.lock();
         if (!self) return;
-        if (through->malformed()) self->malformed(of);
-        self->pipe_closed(of, which, why);
+        self->safely(of, [&] {
+          if (through->malformed()) self->malformed(of);
+          self->pipe_closed(of, which, why);
+        });
       });
+}
+
+template <class Work>
+void station::safely(const link_ptr& of, Work work) {
+  try {
+    try {
+      work();
+    } catch (const std::exception&) {
+      all_->count("failed_callback");
+      end(of, "this host could not handle what it sent");
+    }
+  } catch (const std::exception&) {
+    // The report of the end failed as well; it is counted already.
+  }
 }
 
 void station::incoming(std::shared_ptr<pipe> made) {
@@ -34,7 +58,7 @@ void station::incoming(std::shared_ptr<pipe> made) {
   bool open = false;
   {
     const auto state = state_.lock();
-    open = state->is_open();
+    open = state->is_open() && state->links.waiting_of(fresh->certified) < most_waiting_of_one;
     if (open) state->links.add(fresh);
   }
   start(fresh, std::max(which, 0));
@@ -50,25 +74,35 @@ void station::hello_came(const link_ptr& of, int which, const payload& bytes) {
   if (!theirs)
     return refuse(of, other_version ? refusal::other_version : refusal::not_ours,
                   other_version ? "it speaks another version" : "");
-  if (of->dialled) return greeted(of, std::move(*theirs));
+  if (of->dialled) return greeted(of, which, std::move(*theirs));
   if (const auto whole = state_.lock()->links.hello_came(of, which, *theirs)) decide(whole);
 }
 
-void station::greeted(const link_ptr& of, hello theirs) {
+verdict station::certify(host_link& of, const pipe& through) const {
+  verdict out;
+  out.why = all_->options.admits->check(through.certificate(), utc(), of.certified, out.text);
+  return out;
+}
+
+void station::greeted(const link_ptr& of, int which, hello theirs) {
   std::lock_guard one_at_a_time(of->greeting);
   if (!state_.lock()->take_hello(*of, std::move(theirs))) return;
-  if (rules_.keys && !of->relayed)
-    for (const auto& direction : of->pipes) {
-      std::string detail;
-      const auto why = all_->options.admits->check(direction.through->certificate(), utc(),
-                                                   of->certified, detail);
-      if (why != refusal::none) return refuse(of, why, detail);
+  if (rules_.keys)
+    for (int i = 0; i < 2; ++i) {
+      // A relayed pipe shows its certificate with its first frame. Each of the two proves that the
+      // owner of the same node id is behind it.
+      if (of->relayed && i != which) continue;
+      if (const auto said = certify(*of, *of->pipes[i].through); said.why != refusal::none)
+        return refuse(of, said.why, said.text);
       if (of->certified.name != of->theirs.name) break; // decide() refuses it
     }
   decide(of);
 }
 
 void station::decide(const link_ptr& of) {
+  if (of->relayed && !of->dialled && rules_.keys)
+    if (const auto said = certify(*of, *of->pipes[0].through); said.why != refusal::none)
+      return refuse(of, said.why, said.text);
   if (const auto said = check(*of); said.why != refusal::none)
     return refuse(of, said.why, said.text);
   connect(of);
@@ -78,8 +112,6 @@ void station::decide(const link_ptr& of) {
 /// proves who is behind it.
 caf::node_id station::node_of(const host_link& of) const {
   const auto& theirs = of.theirs;
-  // The relay says who is behind it.
-  if (of.relayed && rules_.keys) return node_of_key(*of.relayed);
   return fabric::node_of(of.certified.identity.empty() ? all_->net->identity_of(theirs.name)
                                                        : of.certified.identity,
                          theirs.incarnation);
@@ -91,7 +123,10 @@ verdict station::check(const host_link& of) {
   attested.relay_agrees = of.relayed && key_of(node_of(of)) == *of.relayed;
   if (auto said = check_hello(rules_, theirs, attested, utc()); said.why != refusal::none)
     return said;
-  return state_.lock()->check_name(theirs, now());
+  const auto& identity = of.certified.identity;
+  if (all_->options.banned && !identity.empty() && all_->options.banned(identity))
+    return {refusal::banned, "the swarm has banned its key"};
+  return state_.lock()->check_name(theirs, identity, now());
 }
 
 void station::connect(const link_ptr& of) {
@@ -117,9 +152,10 @@ void station::refuse(const link_ptr& of, refusal why, const std::string& text) {
   all_->count(name_of(why));
   auto& [pipes, who] = *refused;
   if (who.empty() && !pipes.empty()) who = pipes[0]->peer();
-  if (all_->options.on_refused)
-    all_->options.on_refused(host_, who, why, why == refusal::other_scenario ? std::string{} : text,
-                             false);
+  tell_refused(who, why, why == refusal::other_scenario ? std::string{} : text, false);
+  // The list proves to the other side that it is revoked.
+  if (why == refusal::revoked && !pipes.empty())
+    if (auto list = revoked_.newest_list_frame()) pipes[0]->send(std::move(*list));
   for (const auto& each : pipes) {
     each->send(frame_writer(frame_kind::refused)
                    .put(static_cast<std::uint8_t>(why))
@@ -148,15 +184,31 @@ void station::end(const link_ptr& given, const std::string& why) {
   for (const auto& each : gone.orphans) end(each, "the relay is gone");
   for (const auto& each : gone.pipes) each->close();
   if (gone.lost) all_->net->gone(host_, gone.lost->host, {}, false);
-  if (gone.lost && all_->options.on_down) all_->options.on_down(host_, *gone.lost, why);
-  tell_failed(*gone.link, why, gone.name_taken_for_good);
+  if (gone.lost && all_->options.on_down) all_->options.on_down(host_, *gone.lost, clean_text(why));
+  tell_failed(*gone.link, why, gone.cannot_join);
 }
 
-void station::tell_failed(const host_link& of, const std::string& why, bool name_taken_for_good) {
-  if (!of.dialled || of.up || !all_->options.on_refused) return;
-  const bool fatal = name_taken_for_good || is_permanent(of.refused);
-  all_->options.on_refused(host_, of.target, of.refused,
-                           of.refused == refusal::none ? why : of.refused_text, fatal);
+void station::tell_failed(const host_link& of, const std::string& why, bool cannot_join) {
+  if (!of.dialled || of.up) return;
+  tell_refused(of.target, of.refused, of.refused == refusal::none ? why : of.refused_text,
+               cannot_join);
+}
+
+void station::tell_refused(const std::string& where, refusal why, const std::string& text,
+                           bool fatal) {
+  if (!all_->options.on_refused || (!told_.lock()->take(1, now()) && !fatal)) return;
+  all_->options.on_refused(host_, clean_text(where), why, clean_text(text), fatal);
+}
+
+void station::end_banned() {
+  if (!all_->options.banned || now() - bans_checked_.load() < std::chrono::seconds(1)) return;
+  bans_checked_ = now();
+  const auto links = state_.lock()->links.up();
+  for (const auto& each : links)
+    if (!each->certified.identity.empty() && all_->options.banned(each->certified.identity)) {
+      all_->count(name_of(refusal::banned));
+      end(each, "the swarm has banned its key");
+    }
 }
 
 void station::remove_host(host_index host) {
@@ -170,7 +222,7 @@ void station::remove_host(host_index host) {
 void station::misbehaved(const link_ptr& of, const char* why) {
   if (of->misbehaved.exchange(true)) return; // the other pipe reports the same fault
   all_->count(why);
-  state_.lock()->faults.ban(of->theirs.name, now() + all_->options.ban_time);
+  state_.lock()->faults.ban(of->who(), now(), all_->options.ban_time);
   end(of, "it broke the protocol");
 }
 

@@ -5,11 +5,19 @@
 namespace shoal::netem::wire {
 
 void station::end_if_revoked(const link_ptr& of) {
-  if (of->relayed) return;
-  const auto why = revoked_.revoked(of->pipes[0].through->certificate(), utc());
+  // A relayed pipe shows its certificate with its first frame, and the bulk pipe's may come first.
+  auto certificate = of->pipes[0].through->certificate();
+  if (certificate.empty() && of->relayed) certificate = of->pipes[1].through->certificate();
+  const auto why = revoked_.revoked(certificate, utc());
   if (!why) return;
   all_->count(name_of(refusal::revoked));
   end(of, *why);
+}
+
+void station::end_if_own_is_revoked() {
+  if (all_->options.keys.certificate.empty() || !all_->options.on_refused) return;
+  if (const auto why = revoked_.revoked(all_->options.keys.certificate, utc()))
+    all_->options.on_refused(host_, "any host", refusal::revoked, *why, true);
 }
 
 void station::send_revocation_list(const link_ptr& to) {
@@ -22,6 +30,7 @@ void station::revocation_list_changed(const link_ptr& from, const std::string& t
   if (all_->options.on_revocation_list)
     all_->options.on_revocation_list(host_,
                                      fmt::format("revocation list {} {}", revoked_.number(), text));
+  end_if_own_is_revoked();
   for (const auto& each : links) end_if_revoked(each);
   for (const auto& each : links)
     if (each != from && each->up && !each->closed) send_revocation_list(each);

@@ -70,7 +70,8 @@ std::string to_json(const node_report& what) {
                  {"last_rounds", std::move(rounds)},
                  {"neighbours", std::move(neighbours)},
                  {"contribution", what.contribution}};
-  return out.dump(2) + "\n";
+  // A name or a text of another host must not end the answer.
+  return out.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
 }
 
 result<node_report> node_report_from_json(std::string_view text) {

@@ -63,10 +63,14 @@ real_network runner::state::network_between_hosts() {
   wire.on_refused = [this, say](netem::host_index, const std::string& where,
                                 netem::wire::refusal why, const std::string& text, bool fatal) {
     if (why == netem::wire::refusal::ourselves) return;
-    if (why == netem::wire::refusal::none) {
-      // The wire dials this address repeatedly. Report only the first failure.
+    if (!fatal) {
+      // The wire dials this address repeatedly. Report only the first failure for each reason.
+      constexpr std::size_t most_remembered = 4096;
       std::lock_guard guard(watching);
-      if (!unreached.insert(where).second) return;
+      if (unreached.size() >= most_remembered) unreached.clear();
+      const auto what =
+          why == netem::wire::refusal::none ? std::string{} : std::string(name_of(why));
+      if (!unreached.insert(where + what).second) return;
     }
     const auto line = why == netem::wire::refusal::none
                           ? fmt::format("no link with {}: {}", where, text)
@@ -89,6 +93,7 @@ real_network runner::state::network_between_hosts() {
   wire.server_credentials = node.server_credentials;
   wire.channel_credentials = node.channel_credentials;
   wire.admits = node.admits;
+  wire.keys = {node.key, node.certificate};
   if (node.key) {
     const auto& key = node.key->public_key();
     out.keys = member_keys{

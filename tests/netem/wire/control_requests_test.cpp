@@ -4,6 +4,8 @@
 
 #include <doctest/doctest.h>
 
+#include <stdexcept>
+
 using namespace shoal;
 using namespace shoal::netem::wire;
 using namespace std::chrono_literals;
@@ -44,8 +46,7 @@ std::string answer_on(const fake_pipe& through) {
 
 class refuses_all final : public admission {
 public:
-  refusal check(const std::string&, std::int64_t, std::string&,
-                std::string& detail) const override {
+  refusal check(const std::string&, std::int64_t, admitted&, std::string& detail) const override {
     detail = "nobody is";
     return refusal::not_admitted;
   }
@@ -57,6 +58,40 @@ public:
 };
 
 } // namespace
+
+TEST_CASE("members and strangers cannot take the places of operators") {
+  open_requests open;
+  const auto add = [&](const std::string& name, bool operates = false) {
+    return open.add(std::make_shared<fake_pipe>(), {name, operates}, 1s);
+  };
+  for (std::size_t i = 0; i < most_requests_of_one; ++i) CHECK(add("mallory"));
+  CHECK_FALSE(add("mallory"));
+  for (std::size_t i = 0; i < most_requests_of_one; ++i) CHECK(add("")); // strangers
+  CHECK_FALSE(add(""));
+  CHECK(add("honest"));
+  std::size_t others = 2 * most_requests_of_one + 1;
+  while (add("member-" + std::to_string(others))) ++others;
+  CHECK(others == most_control_requests - kept_for_operators);
+  for (std::size_t i = 0; i < kept_for_operators; ++i) CHECK(add("boss", true));
+  CHECK_FALSE(add("boss", true));
+}
+
+TEST_CASE("a question whose answer fails is answered, and the failure is counted") {
+  std::vector<std::string> counted;
+  control_requests::surroundings around;
+  around.answer = [](const control_client&, const std::string&) -> control_answer {
+    throw std::runtime_error("no UTF-8");
+  };
+  around.utc_ns = [] { return std::int64_t{0}; };
+  around.count_refusal = [&](std::string_view why) { counted.emplace_back(why); };
+  const auto requests = std::make_shared<control_requests>(std::move(around));
+  const auto through = std::make_shared<fake_pipe>();
+  requests->incoming(through, 1s);
+  through->receive("status");
+  CHECK(answer_on(*through) == "no, it could not answer");
+  CHECK(through->finished);
+  CHECK(counted == std::vector<std::string>{"failed_callback"});
+}
 
 TEST_CASE("a request is one question and one answer") {
   const desk host;

@@ -92,6 +92,31 @@ TEST_CASE("a name that stays taken for longer than the limit is taken for good")
   CHECK_FALSE(refused_at(40s, refusal::name_taken));
 }
 
+TEST_CASE("one host's refusal does not end the attempts to join through the others") {
+  join_list all;
+  all.add("a:1");
+  all.add("b:1");
+  const auto to_a = std::make_shared<host_link>(), to_b = std::make_shared<host_link>();
+  const auto refused = [&](std::size_t entry, const std::shared_ptr<host_link>& link, refusal why) {
+    *all.begin(entry, 1s, 5s)->slot = link;
+    return all.lost(*link, why, 1s, 15s);
+  };
+  CHECK_FALSE(refused(0, to_a, refusal::revoked));
+  CHECK_FALSE(refused(0, to_a, refusal::revoked));
+  CHECK_FALSE(refused(1, to_b, refusal::none));      // no answer is no refusal
+  CHECK_FALSE(refused(1, to_b, refusal::clock_off)); // another reason
+  CHECK_FALSE(refused(1, to_b, refusal::banned));    // a reason that passes
+  CHECK(refused(1, to_b, refusal::revoked));         // all say the same
+  SUBCASE("unless a link was ever up") {
+    all.linked();
+    CHECK_FALSE(refused(0, to_a, refusal::revoked));
+    CHECK_FALSE(refused(1, to_b, refusal::revoked));
+  }
+  SUBCASE("and a link that was dialled for another purpose does not count") {
+    CHECK_FALSE(all.lost(host_link{}, refusal::revoked, 1s, 15s));
+  }
+}
+
 TEST_CASE("a link that was not dialled changes nothing") {
   join_list all;
   all.add("a:1");

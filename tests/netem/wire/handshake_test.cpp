@@ -48,6 +48,35 @@ TEST_CASE("before a link is up each pipe accepts one hello of bounded length or 
     CHECK(step_of(fresh, kind, 40) == frame_step::wrong);
 }
 
+TEST_CASE("before a link is up only the side that dialled takes one revocation list on each pipe") {
+  const auto list = frame_kind::revocation_list;
+  CHECK(step_of({.dialled = true}, list, 100'000) == frame_step::list);
+  CHECK(step_of({.dialled = true, .list_came = true}, list, 100) == frame_step::wrong);
+  CHECK(step_of({}, list, 100) == frame_step::wrong);
+}
+
+TEST_CASE("a hello whose name or address could reach a resolver or a terminal is refused") {
+  const auto reads = [](const std::string& name, const std::string& address) {
+    hello out = hello_of_other();
+    out.name = name;
+    out.address = address;
+    bool other_version = false;
+    const auto sent = to_frame(out);
+    return read_hello(std::as_bytes(std::span(sent.head)), other_version).has_value();
+  };
+  CHECK(reads("lab-2", ""));
+  CHECK(reads("lab-2", "10.0.0.5:7000"));
+  CHECK(reads("lab-2", "lab-2.example.org:7000"));
+  CHECK(reads("lab-2", "[fe80::1%eth0]:7000"));
+  for (const char* bad :
+       {"unix:/tmp/socket", "unix:/tmp/socket:1", "unix-abstract:x:1", "dns:lab-2:7000",
+        "dns:///lab-2:7000", "ipv4:10.0.0.5:7000", "vsock:2:7000", "lab-2", "lab-2:", "a b:1",
+        "lab\xff:1", "lab\x1b[31m:1", "lab?x=y:1", "lab#x:1", "user@lab:1", "lab%2e:1"})
+    CHECK_FALSE_MESSAGE(reads("lab-2", bad), bad);
+  for (const char* bad : {"", "-lab", "lab 2", "lab\n2", "lab\x1b[31m", "lab/2", "lab\xff", "a..b"})
+    CHECK_FALSE_MESSAGE(reads(bad, ""), bad);
+}
+
 TEST_CASE("a link that is up handles all frames and one that has ended drops them") {
   CHECK(step_of({.up = true}, frame_kind::message, 40) == frame_step::handle);
   CHECK(step_of({.up = true, .hello_came = true}, frame_kind::hello, 40) == frame_step::handle);
@@ -67,10 +96,14 @@ TEST_CASE("a hello must carry the name in the certificate or the name that the r
   const auto said = check_hello(rules, theirs, {.certificate_name = "mallory"}, noon);
   CHECK(said.why == refusal::borrowed_name);
   CHECK(said.text == "the certificate is mallory's, not lab-2's");
-  CHECK(checked(rules, theirs, {.certificate_name = {}, .relayed = true, .relay_agrees = true}) ==
+  CHECK(checked(rules, theirs,
+                {.certificate_name = "lab-2", .relayed = true, .relay_agrees = true}) ==
         refusal::none);
-  CHECK(check_hello(rules, theirs, {.certificate_name = {}, .relayed = true}, noon).text ==
+  CHECK(check_hello(rules, theirs, {.certificate_name = "lab-2", .relayed = true}, noon).text ==
         "the relay knows it by another name than lab-2");
+  // The word of a relay does not replace the certificate.
+  CHECK(checked(rules, theirs, {.certificate_name = {}, .relayed = true, .relay_agrees = true}) ==
+        refusal::borrowed_name);
 }
 
 TEST_CASE("a host links neither with itself nor with another process of its name") {

@@ -1,3 +1,4 @@
+#include "netem/wire/relayed_pipe.hpp"
 #include "tests/netem/wire/host_fixture.hpp"
 
 using namespace shoal;
@@ -46,6 +47,7 @@ TEST_CASE(
     "a host that only dials accepts a new link over a relay, and the link begins with a hello") {
   host_fixture host;
   const auto relay = host.linked(1, "lab-1");
+  relay->theirs.relays = 1;
   const auto bytes = [](frame_kind kind) {
     return payload{std::vector<std::byte>{static_cast<std::byte>(kind)}};
   };
@@ -76,10 +78,85 @@ TEST_CASE("a host that listens accepts no link over a relay") {
   CHECK(host.state.relayed_came(relay, {0, node(2), 5}, hello, host.now, later).link == nullptr);
 }
 
+TEST_CASE("a host that did not offer to relay brings no links of others and becomes no relay") {
+  host_fixture host;
+  const auto mallory = host.linked(1, "mallory");
+  deferred later;
+  const payload hello{std::vector<std::byte>{static_cast<std::byte>(frame_kind::hello)}};
+  CHECK(host.state.relayed_came(mallory, {0, node(2), 5}, hello, host.now, later).link == nullptr);
+  CHECK(host.state.links.over_relay(mallory).empty());
+  host.send(7, 100);
+  host.state.learn_where(*mallory, {node(7), "lab-7", ""}, host.now, host.later);
+  CHECK(host.later.greet.empty());
+}
+
+TEST_CASE("with keys a link over a relay begins with a greeting that proves the other end") {
+  wire_options options;
+  options.keys = {std::make_shared<const signing_key>(signing_key::make()), "a certificate"};
+  host_fixture host({}, options);
+  const auto relay = host.linked(1, "lab-1");
+  relay->theirs.relays = 1;
+  deferred later;
+  const auto first = [&](frame_kind kind) {
+    const payload bytes{std::vector<std::byte>{static_cast<std::byte>(kind)}};
+    return host.state.relayed_came(relay, {0, node(2), 5}, bytes, host.now, later).link;
+  };
+  CHECK(first(frame_kind::hello) == nullptr);
+  const auto link = first(frame_kind::greeting);
+  REQUIRE(link);
+  CHECK_FALSE(static_cast<relayed_pipe&>(*link->pipes[0].through)
+                  .came(payload{std::vector<std::byte>(200)}));
+}
+
+TEST_CASE("a relay that invents links makes a bounded number of them, not one for each frame") {
+  host_fixture host;
+  const auto relay = host.linked(1, "lab-1");
+  relay->theirs.relays = 1;
+  deferred later;
+  const payload hello{std::vector<std::byte>{static_cast<std::byte>(frame_kind::hello)}};
+  const auto begins = [&](host_index other, std::uint64_t link) {
+    return host.state.relayed_came(relay, {0, node(other), link}, hello, host.now, later).link;
+  };
+  SUBCASE("from one host") {
+    for (std::uint64_t link = 0; link < 1000; ++link) begins(2, link);
+    CHECK(host.state.links.over_relay(relay).size() == 4);
+  }
+  SUBCASE("from many hosts") {
+    for (std::uint64_t link = 0; link < 1000; ++link)
+      begins(2 + static_cast<host_index>(link % 200), link);
+    CHECK(host.state.links.over_relay(relay).size() == 128);
+  }
+  SUBCASE("that end at once") {
+    std::size_t made = 0;
+    for (std::uint64_t link = 0; link < 10'000; ++link)
+      if (const auto each = begins(2, link)) {
+        ++made;
+        host.state.remove(each, host.now);
+      }
+    CHECK(made == 512);
+    host.now += 1min;
+    CHECK(begins(2, 10'001));
+  }
+}
+
+TEST_CASE("a link over a relay replaces no direct link with the same host") {
+  host_fixture host;
+  const auto relay = host.linked(1, "lab-1"), direct = host.linked(2, "lab-2");
+  relay->theirs.relays = 1;
+  deferred later;
+  const payload hello{std::vector<std::byte>{static_cast<std::byte>(frame_kind::hello)}};
+  const auto over = host.state.relayed_came(relay, {0, node(2), 5}, hello, host.now, later).link;
+  REQUIRE(over);
+  over->theirs.name = "lab-2";
+  CHECK(host.state.connect(over, 2, {}, {}, {}, host.now).replaced == nullptr);
+  CHECK(host.state.hosts.of(2).up == direct);
+}
+
 TEST_CASE("a host is dialled over the relay that offers itself and frames travel inside the "
           "relay's link") {
   host_fixture host;
   const auto relay = host.linked(1, "lab-1");
+  relay->theirs.relays = 1;
   host.send(7, 100);
   host.later = {};
   host.state.learn_where(*relay, {node(7), "lab-7", ""}, host.now, host.later);

@@ -62,8 +62,6 @@ TEST_CASE("linked hosts are asked for the address of a host that has none") {
   host.send(7, 100);
   CHECK(pipe_of(*friendly, 0).take_kinds() == kinds{frame_kind::where_is});
   CHECK(host.dialled.empty());
-  host.state.learn_where(*friendly, {node(7), "lab-7", "not an address"}, host.now, host.later);
-  CHECK(host.dialled.empty());
   host.state.learn_where(*friendly, {node(7), "lab-7", "10.0.0.7:7000"}, host.now, host.later);
   CHECK(host.dialled.size() == 2);
   CHECK(host.state.hosts.of(7).name == "lab-7");
@@ -111,24 +109,92 @@ TEST_CASE("a new incarnation replaces older ones and the name of a living proces
   hello theirs;
   theirs.name = "lab-1";
   theirs.incarnation = 6;
-  CHECK(host.state.check_name(theirs, host.now).text ==
+  CHECK(host.state.check_name(theirs, {}, host.now).text ==
         "there is a host with the name lab-1, at 10.0.0.1:7000");
   host.now += 5s;
   // The older process has been silent.
-  CHECK(host.state.check_name(theirs, host.now).why == refusal::none);
+  CHECK(host.state.check_name(theirs, {}, host.now).why == refusal::none);
   theirs.incarnation = 4;
-  CHECK(host.state.check_name(theirs, host.now).why == refusal::name_taken);
+  CHECK(host.state.check_name(theirs, {}, host.now).why == refusal::name_taken);
   host.linked(6, "lab-1");
   CHECK(host.last.dead == std::vector<host_index>{5});
 }
 
-TEST_CASE("a banned name is refused until the ban ends") {
+TEST_CASE("a banned host is refused until the ban ends, by its key or by its name without keys") {
   host_fixture host;
-  host.state.faults.ban("mallory", host.now + 60s);
+  host.state.faults.ban("mallory", host.now, 60s);
   hello theirs;
   theirs.name = "mallory";
-  CHECK(host.state.check_name(theirs, host.now).why == refusal::banned);
-  CHECK(host.state.check_name(theirs, host.now + 60s).why == refusal::none);
+  CHECK(host.state.check_name(theirs, {}, host.now).why == refusal::banned);
+  CHECK(host.state.check_name(theirs, {}, host.now + 60s).why == refusal::none);
+  // With keys, a new name does not help, and nobody suffers for another's fault.
+  const std::string key(32, 'k'), other(32, 'o');
+  host.state.faults.ban(key, host.now, 60s);
+  CHECK(host.state.check_name(theirs, other, host.now).why == refusal::none);
+  theirs.name = "mallory-2";
+  CHECK(host.state.check_name(theirs, key, host.now).why == refusal::banned);
+}
+
+TEST_CASE("an answer about a host counts only if it was asked for, and once") {
+  host_fixture host;
+  const auto friendly = host.linked(1, "lab-1"), liar = host.linked(2, "mallory");
+  host.state.hosts.of(7); // a host that nobody has asked about
+  host.state.learn_where(*liar, {node(7), "lab-7", "10.6.6.6:7000"}, host.now, host.later);
+  CHECK(host.state.hosts.of(7).address.empty());
+  host.send(7, 100);
+  host.later = {};
+  const auto stranger = host.linked(3, "lab-3"); // this link came after the question
+  host.state.learn_where(*stranger, {node(7), "lab-7", "10.6.6.6:7000"}, host.now, host.later);
+  CHECK(host.dialled.empty());
+  host.state.learn_where(*friendly, {node(7), "lab-7", "10.0.0.7:7000"}, host.now, host.later);
+  CHECK(host.dialled == std::vector<std::string>{"10.0.0.7:7000", "10.0.0.7:7000"});
+}
+
+TEST_CASE("a false answer about a host is not used again while another host answers") {
+  host_fixture host;
+  const auto friendly = host.linked(1, "lab-1"), liar = host.linked(2, "mallory");
+  const auto says = [&](const std::shared_ptr<host_link>& who, const char* address) {
+    host.state.learn_where(*who, {node(7), "lab-7", address}, host.now, host.later);
+  };
+  host.send(7, 100);
+  says(liar, "10.6.6.6:7000");
+  REQUIRE(host.later.greet.size() == 1);
+  const auto link = host.later.greet[0].with;
+  SUBCASE("if nobody answers there") {
+    host.state.remove(link, host.now);
+  }
+  SUBCASE("if another host answers there") {
+    link->theirs.name = "mallory-2";
+    CHECK(host.state.connect(link, 8, {}, {}, {}, host.now).done);
+  }
+  CHECK(host.state.hosts.of(7).address.empty());
+  CHECK(host.state.hosts.of(7).dialling == nullptr);
+  host.now += 2s;
+  host.dial_due();
+  host.dialled.clear();
+  says(liar, "10.6.6.6:7000");
+  CHECK(host.dialled.empty());
+  says(friendly, "10.0.0.7:7000");
+  CHECK(host.dialled == std::vector<std::string>{"10.0.0.7:7000", "10.0.0.7:7000"});
+}
+
+TEST_CASE("a host that has been gone for an hour is forgotten") {
+  host_fixture host;
+  const auto link = host.linked(1, "lab-1");
+  host.linked(2, "lab-2");
+  host.state.hosts.of(9);
+  host.state.tick(host.now);
+  host.now += 1h;
+  host.state.remove(link, host.now);
+  host.state.tick(host.now);
+  CHECK(host.state.hosts.size() == 3);
+  host.now += 1s;
+  host.state.tick(host.now);
+  CHECK(host.state.hosts.find(netem::host_index{9}) == nullptr);
+  host.now += 1h;
+  host.state.tick(host.now);
+  CHECK(host.state.hosts.find(netem::host_index{1}) == nullptr);
+  CHECK(host.state.hosts.find(netem::host_index{2}) != nullptr); // the link with this host is up
 }
 
 TEST_CASE(
@@ -248,7 +314,7 @@ TEST_CASE("an address is joined on the next tick and again after the link is los
   host.dial_due();
   CHECK(host.later.greet.empty());
   link->refused = refusal::name_taken;
-  CHECK_FALSE(host.state.remove(link, host.now).name_taken_for_good);
+  CHECK_FALSE(host.state.remove(link, host.now).cannot_join);
   host.now += 200ms;
   host.dial_due();
   CHECK(host.later.greet.size() == 1);

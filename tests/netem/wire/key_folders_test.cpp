@@ -128,6 +128,33 @@ TEST_CASE("a key that group or others may read is refused with its mode") {
   CHECK(has(node.refusal(), "mode 0644"));
 }
 
+TEST_CASE("a certificate or a list that others may write is refused with its mode") {
+  const node_folder node;
+  for (const char* name : {"node.crt", "swarm.crt", "revoked.crl"}) {
+    for (const unsigned mode : {0664U, 0646U, 0666U}) {
+      ::chmod((node.path / name).c_str(), mode);
+      CHECK(node.refusal() ==
+            fmt::format("'DIR/{0}' decides whom this program trusts, and its mode {1:04o} lets "
+                        "others write it; 'chmod go-w DIR/{0}' prevents that",
+                        name, mode));
+    }
+    ::chmod((node.path / name).c_str(), 0644);
+    CHECK(node.refusal() == "");
+  }
+}
+
+TEST_CASE("a key or a certificate of another user is refused") {
+  if (::geteuid() != 0) return; // only root can make such files
+  const node_folder node;
+  for (const char* name : {"node.key", "swarm.crt", "revoked.crl"}) {
+    const auto path = node.path / name;
+    REQUIRE(::chown(path.c_str(), 12345, 12345) == 0);
+    CHECK(has(node.refusal(), fmt::format("'DIR/{}' belongs to another user", name)));
+    REQUIRE(::chown(path.c_str(), 0, 0) == 0);
+  }
+  CHECK(node.refusal() == "");
+}
+
 TEST_CASE("files that do not belong together are refused") {
   const node_folder node;
   const moderator lagoon = new_moderator("lagoon");

@@ -71,6 +71,19 @@ TEST_CASE("the fields of every frame are read as they were written") {
   CHECK(read_as<revocation_list_frame>(all[9]).pem == "a list");
 }
 
+TEST_CASE("an answer about a host has no address or one that can be dialled, and a clean name") {
+  const auto reads = [](std::string_view name, std::string_view address) {
+    const auto what =
+        frame_writer(frame_kind::node_at).put(some_node()).put(name).put(address).done();
+    return read_link_frame(frame_kind::node_at, bytes_of(what)).has_value();
+  };
+  CHECK(reads("lab-3", "10.0.0.5:7000"));
+  CHECK(reads("", "10.0.0.5:7000"));
+  CHECK(reads("lab-3", ""));
+  CHECK_FALSE(reads("lab-3", "unix:/tmp/socket"));
+  CHECK_FALSE(reads("lab\x1b[31m", "10.0.0.5:7000"));
+}
+
 TEST_CASE("a frame that is truncated or has a byte too many is refused") {
   for (auto each : one_of_each()) {
     CAPTURE(static_cast<int>(kind_of(each)));
@@ -102,7 +115,7 @@ TEST_CASE("names and addresses that are too long are refused and so are unknown 
     const auto what = frame_writer(frame_kind::node_at)
                           .put(some_node())
                           .put(std::string_view(std::string(name, 'n')))
-                          .put(std::string_view(std::string(address, 'a')))
+                          .put(std::string_view(std::string(address - 5, 'a') + ":7000"))
                           .done();
     return read_link_frame(frame_kind::node_at, bytes_of(what)).has_value();
   };
@@ -110,6 +123,6 @@ TEST_CASE("names and addresses that are too long are refused and so are unknown 
   CHECK_FALSE(told(64, 300));
   CHECK_FALSE(told(63, 301));
   const std::byte unknown[] = {std::byte{0}};
-  for (const int kind : {0, 17, 255})
+  for (const int kind : {0, 19, 255})
     CHECK_FALSE(read_link_frame(static_cast<frame_kind>(kind), unknown));
 }

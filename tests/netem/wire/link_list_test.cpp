@@ -31,6 +31,32 @@ TEST_CASE("two incoming pipes become one link once both hellos have come in eith
   }
 }
 
+TEST_CASE("the pipes of one member that wait for a hello are counted by its key") {
+  link_list all;
+  const admitted mallory{"mallory", std::string(32, 'm')}, honest{"lab-2", std::string(32, 'h')};
+  for (int i = 0; i < 5; ++i) {
+    auto half = fake_link({0});
+    half->certified = mallory;
+    all.add(half);
+  }
+  all.all()[0]->up = true;
+  all.all()[1]->dialled = true;
+  CHECK(all.waiting_of(mallory) == 3);
+  CHECK(all.waiting_of(honest) == 0);
+  CHECK(all.waiting_of({}) == 0);
+}
+
+TEST_CASE("halves of one name and two keys do not become one link") {
+  link_list all;
+  const link_list::link_ptr halves[] = {fake_link({0}), fake_link({1})};
+  halves[0]->certified = {"lab-2", std::string(32, 'a')};
+  halves[1]->certified = {"lab-2", std::string(32, 'b')};
+  for (const int i : {0, 1}) {
+    all.add(halves[i]);
+    CHECK(all.hello_came(halves[i], i, hello_of("lab-2", 5)) == nullptr);
+  }
+}
+
 TEST_CASE(
     "after the pipes have joined a frame of the bulk pipe finds its state in the whole link") {
   link_list all;
@@ -52,7 +78,7 @@ TEST_CASE("pipes of other links, names and certificates do not join") {
   CHECK(all.hello_came(control, 0, hello_of("lab-2", 5)) == nullptr);
   const auto with = [&](const hello& theirs, int which, const char* certificate) {
     const auto other = fake_link({which});
-    other->certificate_name = certificate;
+    other->certified.name = certificate;
     all.add(other);
     return all.hello_came(other, which, theirs);
   };

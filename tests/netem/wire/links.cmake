@@ -1,9 +1,11 @@
 # The tests of links, for tests/netem/CMakeLists.txt. None of them opens a socket.
 shoal_add_test(NAME test_wire
   SOURCES
+    ${CMAKE_CURRENT_LIST_DIR}/clean_text_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/conduct_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/control_requests_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/dialler_test.cpp
+    ${CMAKE_CURRENT_LIST_DIR}/end_to_end_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/handshake_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/host_link_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/host_state_test.cpp
@@ -15,4 +17,4 @@ shoal_add_test(NAME test_wire
     ${CMAKE_CURRENT_LIST_DIR}/pacer_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/relays_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/revocation_test.cpp
-  LIBS shoal_wire)
+  LIBS shoal_wire shoal_certificates shoal::openssl)

@@ -44,6 +44,24 @@ TEST_CASE("the other end of each link hears when a host is gone for each directi
   CHECK(all.lost(node(2)).size() == 1);
 }
 
+TEST_CASE("a host that invents links makes a relay remember a bounded number of them") {
+  relays all(1'000'000'000);
+  for (std::uint64_t link = 0; link < 100'000; ++link) {
+    const bool passes = all.passed(node(1), node(2), link, 1);
+    if (passes != (link < most_links_relayed)) FAIL("link ", link);
+  }
+  CHECK(all.size() == most_links_relayed);
+  CHECK(all.passed(node(1), node(2), 7, 1)); // a link that there is
+  CHECK(all.passed(node(2), node(1), 7, 1)); // another host
+  // A link that has ended makes room for another one.
+  all.ended(node(2), node(1), 7);
+  CHECK(all.passed(node(1), node(3), 100'000, 1));
+  CHECK_FALSE(all.passed(node(1), node(3), 100'001, 1));
+  CHECK(all.lost(node(1)).size() == most_links_relayed);
+  CHECK(all.size() == 0);
+  CHECK(all.passed(node(1), node(3), 100'001, 1));
+}
+
 TEST_CASE("a link that has ended is forgotten in both directions whichever side ended it") {
   relays all(1000);
   all.passed(node(1), node(2), 7, 1);

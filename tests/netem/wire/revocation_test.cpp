@@ -9,9 +9,9 @@ namespace {
 
 class fake_admission final : public admission {
 public:
-  refusal check(const std::string& certificate, std::int64_t, std::string& name,
+  refusal check(const std::string& certificate, std::int64_t, admitted& who,
                 std::string& detail) const override {
-    name = certificate;
+    who.name = certificate;
     detail = certificate + " is on the list";
     return certificate == "mallory" ? refusal::revoked
            : certificate == "old"   ? refusal::expired
