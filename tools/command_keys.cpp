@@ -90,10 +90,10 @@ int request(const keys_arguments& arguments) {
 }
 
 /// Prints which earlier certificates of that name stay valid beside a new one.
-void print_renewal(const moderator_folder& folder, const admitted& made, std::int64_t now) {
-  std::vector<const admitted*> valid;
+void print_renewal(const moderator_folder& folder, const admission_record& made, std::int64_t now) {
+  std::vector<const admission_record*> valid;
   std::size_t earlier = 0;
-  for (const admitted& one : folder.everybody()) {
+  for (const admission_record& one : folder.everybody()) {
     if (one.name != made.name || one.serial == made.serial) continue;
     ++earlier;
     if (one.until_utc_ns > now && !folder.revoked().revoked(one.serial)) valid.push_back(&one);
@@ -101,7 +101,7 @@ void print_renewal(const moderator_folder& folder, const admitted& made, std::in
   if (earlier == 0) return;
   fmt::print("note: '{}' was admitted before; {}\n", made.name,
              valid.empty() ? "none of its earlier certificates is valid any more" : "also valid:");
-  for (const admitted* one : valid)
+  for (const admission_record* one : valid)
     fmt::print("  {} until {}\n", one->serial, utc_text(one->until_utc_ns));
   if (!valid.empty()) fmt::print("  'shoal keys revoke SERIAL' ends one before its time\n");
 }
@@ -155,7 +155,7 @@ int admit(const keys_arguments& arguments) {
   if (done) done = put(node_certificate_file, *pem);
   if (done && out) done = out->commit();
   if (!done) return fail(done.error(), exit_run_failed);
-  const admitted& made = folder->everybody().back();
+  const admission_record& made = folder->everybody().back();
   fmt::print("{}: '{}' is admitted to '{}'{} until {}, serial {}\n", arguments.out, made.name,
              folder->keys().facts().name, arguments.operates ? " as an operator" : "",
              utc_text(made.until_utc_ns), made.serial);
@@ -182,7 +182,7 @@ int revoke(const keys_arguments& arguments) {
   std::vector<std::string> serials, names;
   std::string name;
   std::size_t before = 0;
-  for (const admitted& one : folder->everybody()) {
+  for (const admission_record& one : folder->everybody()) {
     names.push_back(one.name);
     if (one.name != arguments.who && one.serial != serial) continue;
     name = one.name;

@@ -138,8 +138,8 @@ bool show_admitted(const fs::path& path, std::string_view csv, const neighbours&
   fmt::print("{}\n", path.string());
   if (everybody->empty()) line("admitted", "nobody yet");
   std::size_t width = 4;
-  for (const admitted& one : *everybody) width = std::max(width, one.name.size());
-  for (const admitted& one : *everybody) {
+  for (const admission_record& one : *everybody) width = std::max(width, one.name.size());
+  for (const admission_record& one : *everybody) {
     const char* state = beside.revoked && beside.revoked->revoked(one.serial) ? "revoked"
                         : utc_ns >= one.until_utc_ns                          ? "expired"
                         : utc_ns < one.from_utc_ns                            ? "not yet valid"

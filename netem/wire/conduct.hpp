@@ -24,8 +24,8 @@ public:
   bool is_banned(const std::string& who, duration now) const;
   /// Forgets old faults, and hosts that have named no unknown host lately.
   void expire(duration now);
-  /// Adds `unheard` to the number of unknown hosts named by `who`. Returns true if they are more than the
-  /// allowance: `most` at once, and `most` more in each hour.
+  /// Adds `unheard` to the number of unknown hosts named by `who`. Returns true if they are more
+  /// than the allowance: `most` at once, and `most` more in each hour.
   bool names_too_many(const std::string& who, std::size_t unheard, std::size_t most, duration now);
   /// The number of hosts with a record.
   std::size_t size() const noexcept { return banned_.size() + named_.size(); }

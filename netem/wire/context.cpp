@@ -45,7 +45,7 @@ void context::add_counts(network_counts& into) const {
   into.relayed_bytes = relayed_bytes;
   into.links_open = linked;
   into.held_back = held_back;
-  into.unhandled_bytes = unhandled;
+  into.unhandled_bytes = unhandled + *incomplete;
   for (const auto name : gate_refusal_names) into.connections_refused[std::string(name)] = 0;
   std::lock_guard guard(mutex_);
   const auto of = [this](std::string_view name) {

@@ -11,6 +11,7 @@
 #include <atomic>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -31,6 +32,10 @@ struct context {
   std::atomic<std::uint64_t> made{0}, lost{0}, linked{0}; ///< links
   std::atomic<std::uint64_t> frames_in{0}, frames_out{0}, bytes_in{0}, bytes_out{0};
   std::atomic<std::uint64_t> messages_lost{0}, relayed_bytes{0}, held_back{0}, unhandled{0};
+
+  /// The bytes of incomplete messages, over all links.
+  const std::shared_ptr<std::atomic<std::uint64_t>> incomplete =
+      std::make_shared<std::atomic<std::uint64_t>>(0);
 
   duration now() const;
   /// Counts a refusal or a fault by its name.

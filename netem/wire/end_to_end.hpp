@@ -1,5 +1,5 @@
-// Protects the frames of one relayed pipe from the relay: a relay can drop them, and it can neither
-// read nor change them, nor speak for one of the two ends.
+// Protects the frames of one relayed pipe from the relay. The relay can drop frames. It can neither
+// read nor change them, and it cannot speak for one of the two ends.
 //
 // The first frame of each side is a greeting:
 //   a one-time X25519 key, the sender's certificate, the first frame (its hello), and a signature

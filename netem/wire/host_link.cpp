@@ -23,6 +23,14 @@ std::optional<duration> frame_rate::count(duration now, std::uint64_t most_frame
   return counted_from_;
 }
 
+bool incomplete_bytes::changed(std::size_t before, std::size_t after, std::uint64_t most) {
+  // The sums are correct for shrinking messages, too: unsigned numbers wrap around.
+  const auto change = std::uint64_t{after} - before;
+  const auto own = own_ += change;
+  const auto total = total_ ? * total_ += change : own;
+  return after <= before || (own <= most_of_link && total <= most);
+}
+
 void host_link::send(bool bulk, frame what, duration now) {
   auto& to = pipes[bulk ? 1 : 0];
   last_sent[bulk ? 1 : 0] = now;

@@ -40,6 +40,27 @@ private:
   duration counted_from_{};
 };
 
+/// The bytes of a link's incomplete messages, and their share of the process's total. A window does
+/// not count them, since a message may be larger than the window.
+class incomplete_bytes {
+public:
+  /// One message and small ones beside it.
+  static constexpr std::size_t most_of_link = max_message_bytes + (std::size_t{8} << 20);
+
+  ~incomplete_bytes() {
+    if (total_) *total_ -= own_;
+  }
+  /// Must be called once, before changed().
+  void count_in(std::shared_ptr<std::atomic<std::uint64_t>> total) { total_ = std::move(total); }
+  /// A message on one pipe had `before` bytes, and has `after` now. Returns false if the link, or
+  /// the process, holds too many. Thread safety: all.
+  bool changed(std::size_t before, std::size_t after, std::uint64_t most);
+
+private:
+  std::shared_ptr<std::atomic<std::uint64_t>> total_;
+  std::atomic<std::uint64_t> own_{0};
+};
+
 struct host_link {
   struct direction {
     std::shared_ptr<pipe> through;
@@ -80,6 +101,7 @@ struct host_link {
   /// when the last ping of measure() was sent; the smoothed round trip
   duration asked{}, round_trip{};
   std::atomic<std::uint64_t> received{0}; ///< bytes
+  incomplete_bytes incomplete;            ///< any thread
   std::uint64_t sent = 0;                 ///< bytes
   struct traffic {
     duration when;

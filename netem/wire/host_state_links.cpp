@@ -42,6 +42,7 @@ host_state::connected host_state::connect(const link_ptr& of, host_index host,
   out.done = true;
   of->host = host;
   of->node = id;
+  of->incomplete.count_in(all_.incomplete);
   of->up = true;
   for (auto& direction : of->pipes) direction.heard = now;
   for (auto& sent : of->last_sent) sent = now;

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view header = "name,serial,from,until\n";
 
-std::string text_of(const std::vector<admitted>& everybody) {
+std::string text_of(const std::vector<admission_record>& everybody) {
   std::string out(header);
   for (const admitted& one : everybody)
     out += fmt::format("{},{},{},{}\n", one.name, one.serial, utc_text(one.from_utc_ns),
@@ -22,7 +22,7 @@ std::string text_of(const std::vector<admitted>& everybody) {
   return out;
 }
 
-result<admitted> read_row(std::string_view line) {
+result<admission_record> read_row(std::string_view line) {
   std::array<std::string_view, 4> fields;
   for (std::size_t i = 0; i < fields.size(); ++i) {
     const std::size_t end = i + 1 < fields.size() ? line.find(',') : line.size();
@@ -36,7 +36,7 @@ result<admitted> read_row(std::string_view line) {
     return failure{"the serial is not one of up to 40 hexadecimal digits"};
   const auto from = parse_utc(fields[2]), until = parse_utc(fields[3]);
   if (!from || !until) return failure{from ? until.error() : from.error()};
-  return admitted{std::string(fields[0]), std::string(fields[1]), *from, *until};
+  return admission_record{std::string(fields[0]), std::string(fields[1]), *from, *until};
 }
 
 bool same_but_for_capitals(std::string_view a, std::string_view b) {
@@ -49,10 +49,10 @@ bool same_but_for_capitals(std::string_view a, std::string_view b) {
 
 } // namespace
 
-result<std::vector<admitted>> read_admitted(std::string_view csv) {
+result<std::vector<admission_record>> read_admitted(std::string_view csv) {
   if (!csv.starts_with(header)) return failure{"line 1: expected 'name,serial,from,until'"};
   csv.remove_prefix(header.size());
-  std::vector<admitted> out;
+  std::vector<admission_record> out;
   for (std::size_t line = 2; !csv.empty(); ++line) {
     const std::size_t end = csv.find('\n');
     if (end == std::string_view::npos) return failure{fmt::format("line {}: cut off", line)};
@@ -107,7 +107,7 @@ result<moderator_folder> moderator_folder::open(const fs::path& path, std::int64
 }
 
 moderator_folder::moderator_folder(fs::path path, folder_lock lock, moderator keys,
-                                   revocation_list revoked, std::vector<admitted> everybody)
+                                   revocation_list revoked, std::vector<admission_record> everybody)
     : path_(std::move(path)), lock_(std::move(lock)), moderator_(std::move(keys)),
       revoked_(std::move(revoked)), admitted_(std::move(everybody)) {}
 

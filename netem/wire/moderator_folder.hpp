@@ -16,14 +16,14 @@
 namespace shoal::netem::wire {
 
 /// A row of admitted.csv.
-struct admitted {
+struct admission_record {
   std::string name, serial;
   std::int64_t from_utc_ns = 0, until_utc_ns = 0;
 };
 
 /// Reads rows of `name,serial,from,until`, with times as utc_text() writes them. Errors: the first
 /// bad line, with its number.
-result<std::vector<admitted>> read_admitted(std::string_view csv);
+result<std::vector<admission_record>> read_admitted(std::string_view csv);
 
 class moderator_folder {
 public:
@@ -38,7 +38,7 @@ public:
   const moderator& keys() const noexcept { return moderator_; }
   const revocation_list& revoked() const noexcept { return revoked_; }
   /// The admitted nodes in the order of their admission.
-  const std::vector<admitted>& everybody() const noexcept { return admitted_; }
+  const std::vector<admission_record>& everybody() const noexcept { return admitted_; }
 
   /// Records a new certificate, and then issues it (PEM). This order keeps every issued certificate
   /// on record. A node may be admitted again.
@@ -53,13 +53,13 @@ public:
 
 private:
   moderator_folder(std::filesystem::path path, folder_lock lock, moderator keys,
-                   revocation_list revoked, std::vector<admitted> everybody);
+                   revocation_list revoked, std::vector<admission_record> everybody);
 
   std::filesystem::path path_;
   folder_lock lock_;
   moderator moderator_;
   revocation_list revoked_;
-  std::vector<admitted> admitted_;
+  std::vector<admission_record> admitted_;
 };
 
 } // namespace shoal::netem::wire

@@ -60,9 +60,10 @@ class coordinator;
 namespace shoal::netem::wire {
 
 /// Reasons to refuse a frame of a linked host.
-inline constexpr std::array<std::string_view, 10> frame_refusal_names{
-    "bad_frame",  "bad_message", "too_many_hosts", "send_queue_full", "relay_spent",
-    "relay_full", "bad_seal",    "old_list",       "forged_list",     "failed_callback"};
+inline constexpr std::array<std::string_view, 11> frame_refusal_names{
+    "bad_frame",   "bad_message",     "too_many_hosts", "send_queue_full",
+    "relay_spent", "incomplete_full", "relay_full",     "bad_seal",
+    "old_list",    "forged_list",     "failed_callback"};
 /// Reasons for which the gate closes a connection.
 inline constexpr std::array<std::string_view, 4> gate_refusal_names{"silent", "garbage", "too_many",
                                                                     "handshake"};
@@ -97,7 +98,8 @@ struct wire_options {
   /// The first ban of a host that breaks the protocol; see conduct.hpp.
   duration ban_time = std::chrono::seconds(60);
   duration most_clock_difference = std::chrono::minutes(2);
-  std::size_t most_queued = std::size_t{512} << 20; ///< bytes that wait for one host
+  std::size_t most_queued = std::size_t{512} << 20;       ///< bytes that wait for one host
+  std::uint64_t most_incomplete = std::uint64_t{1} << 30; ///< bytes of incomplete messages in all
   /// The frames of one pipe in a second; reading pauses beyond that.
   std::uint64_t most_frames = 50'000;
   pipe_options control{std::size_t{2} << 20, std::size_t{1} << 18};
@@ -158,7 +160,7 @@ struct network_counts {
   std::map<std::string, std::uint64_t> connections_refused;
   std::map<std::string, std::uint64_t> frames_refused; ///< by reason, with zeros
   std::uint64_t held_back = 0;       ///< how often a link sent most_frames within a second
-  std::uint64_t unhandled_bytes = 0; ///< received in bulk and not handled yet
+  std::uint64_t unhandled_bytes = 0; ///< received and not handled yet
 };
 
 struct context;

@@ -105,9 +105,16 @@ bool station::message_part_came(const link_ptr& of, int which, frame_kind kind,
                                 const payload& bytes) {
   auto& direction = of->pipes[which];
   std::optional<message_assembly::whole> whole;
+  const auto before = direction.messages.waiting();
   const bool good = kind == frame_kind::message ? direction.messages.begin(bytes, whole)
                                                 : direction.messages.piece(bytes, whole);
   if (!good) return false;
+  if (!of->incomplete.changed(before, direction.messages.waiting(),
+                              all_->options.most_incomplete)) {
+    all_->count("incomplete_full");
+    end(of, "too many bytes of incomplete messages wait");
+    return true;
+  }
   if (!whole) return true;
   direction.through->window().add(whole->bytes);
   message_came(of, which, whole->head, whole->body, whole->bytes);

@@ -83,3 +83,29 @@ TEST_CASE("an idle pipe is pinged after a quarter of the limit and a silent one 
     CHECK(link->keep_alive(202s + 1ms, 4s, false));
   }
 }
+
+TEST_CASE("incomplete messages count for their link and for all links until the link is gone") {
+  const auto total = std::make_shared<std::atomic<std::uint64_t>>(0);
+  constexpr std::uint64_t most = 3 * incomplete_bytes::most_of_link;
+  {
+    incomplete_bytes link;
+    link.count_in(total);
+    CHECK(link.changed(0, 1000, most));
+    CHECK(link.changed(1000, 5000, most));
+    CHECK(*total == 5000);
+    CHECK(link.changed(5000, 0, most)); // the message is complete
+    CHECK(*total == 0);
+    // One message of the largest size and a small one on the other pipe are fine, and two are not.
+    CHECK(link.changed(0, max_message_bytes, most));
+    CHECK(link.changed(0, std::size_t{8} << 20, most));
+    CHECK_FALSE(link.changed(std::size_t{8} << 20, (std::size_t{8} << 20) + 1, most));
+    CHECK(*total == incomplete_bytes::most_of_link + 1);
+  }
+  CHECK(*total == 0);
+  std::vector<std::unique_ptr<incomplete_bytes>> links;
+  for (int i = 0; i < 4; ++i) {
+    links.push_back(std::make_unique<incomplete_bytes>());
+    links.back()->count_in(total);
+    CHECK(links.back()->changed(0, incomplete_bytes::most_of_link, most) == (i < 3));
+  }
+}
