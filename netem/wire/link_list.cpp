@@ -58,7 +58,7 @@ std::vector<link_ptr> link_list::up() const {
   return out;
 }
 
-std::size_t link_list::waiting_of(const admitted& owner) const {
+std::size_t link_list::waiting_of(const certified_member& owner) const {
   if (owner.identity.empty()) return 0;
   return static_cast<std::size_t>(std::count_if(links_.begin(), links_.end(), [&](const auto& l) {
     return !l->up && !l->dialled && l->certified.identity == owner.identity;

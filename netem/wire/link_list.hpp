@@ -31,7 +31,7 @@ public:
   std::vector<link_ptr> up() const;
   /// The links that the owner of this certificate has dialled and that are not up. Without keys the
   /// owner is not known, and the number is 0.
-  std::size_t waiting_of(const admitted& owner) const;
+  std::size_t waiting_of(const certified_member& owner) const;
   std::vector<link_ptr> with(host_index host) const;
   /// The first link with `host` that is up; null if there is none.
   link_ptr up_with(host_index host) const;

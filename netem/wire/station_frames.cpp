@@ -55,7 +55,7 @@ void station::refused_came(const link_ptr& of, int which, const payload& bytes) 
   }
   if (rules_.keys) {
     // Only a member of the swarm may turn this host away.
-    admitted who;
+    certified_member who;
     std::string detail;
     const auto why =
         all_->options.admits->check(of->pipes[which].through->certificate(), utc(), who, detail);
