@@ -3,6 +3,7 @@
 #include <caf/actor_cast.hpp>
 
 #include <algorithm>
+#include <set>
 
 namespace shoal::actors {
 
@@ -18,6 +19,10 @@ reachability::look(std::vector<other> others, const caf::actor& self,
   // spread over them.
   draws_.shuffle(std::span(others));
   std::stable_partition(others.begin(), others.end(), [](const other& o) { return o.open; });
+  std::set<member_id> members;
+  std::erase_if(others, [&](const other& o) {
+    return !o.member.is_zero() && !members.insert(o.member).second;
+  });
   ++token_;
   looking_ = true;
   asked_.clear();
@@ -114,11 +119,18 @@ bool reachability::conclude(duration now) {
   return known_ != before;
 }
 
-std::optional<dial_request> dial_helper::asked(const address_query& query, const caf::actor& self,
-                                               duration now, duration timeout) {
+bool dial_helper::has_place(const errands& in, const member_id& by, std::size_t most) {
+  const auto of_member =
+      std::count_if(in.begin(), in.end(), [&](const auto& entry) { return entry.second.by == by; });
+  return in.size() < most_open && static_cast<std::size_t>(of_member) < most;
+}
+
+std::optional<dial_request> dial_helper::asked(const address_query& query, const member_id& asker,
+                                               const caf::actor& self, duration now,
+                                               duration timeout) {
   std::erase_if(passing_, [&](const auto& entry) { return entry.second.until <= now; });
-  if (!query.third || passing_.size() >= most_open) return std::nullopt;
-  passing_.emplace(next_, errand{query.reply_to, query.token, query.third, now + timeout});
+  if (!query.third || !has_place(passing_, asker, most_asked_by_member)) return std::nullopt;
+  passing_.emplace(next_, errand{query.reply_to, query.token, query.third, now + timeout, asker});
   return dial_request{self, query.reply_to, next_++};
 }
 
@@ -133,16 +145,20 @@ std::optional<dial_helper::reply> dial_helper::passed_on(const dial_answer& mess
   return out;
 }
 
-std::optional<std::uint64_t> dial_helper::third(const dial_request& request) {
-  if (dialling_.size() >= most_open) return std::nullopt;
-  dialling_.emplace(next_, errand{request.reply_to, request.token, {}, {}});
+std::optional<std::uint64_t> dial_helper::third(const dial_request& request,
+                                                const member_id& sender) {
+  if (!has_place(dialling_, sender, most_dials_for_member)) return std::nullopt;
+  dialling_.emplace(next_, errand{request.reply_to, request.token, {}, {}, sender});
   return next_++;
 }
 
-bool dial_helper::dial(const dial_request& request, host& by, const caf::actor& self,
-                       duration timeout) {
-  if (!request.reply_to || !request.target) return false;
-  if (const auto token = third(request)) by.dial(request.target, timeout, self, *token);
+bool dial_helper::dial(const dial_request& request, const caf::strong_actor_ptr& sender, host& by,
+                       const caf::actor& self, duration timeout) {
+  if (!request.reply_to || !request.target || !sender ||
+      caf::actor_cast<caf::strong_actor_ptr>(request.reply_to) != sender)
+    return false;
+  if (const auto token = third(request, by.member_of(sender)))
+    by.dial(request.target, timeout, self, *token);
   return true;
 }
 

@@ -14,7 +14,8 @@
 // An inquiry fails if nobody reports on the dialling, or if only one peer reports an address. The
 // earlier verdict then stays, for up to `forget_after` failed inquiries. Inquiries are repeated,
 // because lines, routers and neighbours change: soon while there is no verdict, else every `again`.
-// Each queried peer's first answer counts, so a minority of false answers changes nothing.
+// Each queried peer's first answer counts, and an inquiry queries a member once, however many peers
+// it shows. So a minority of false answers changes nothing, and one certificate is one answer.
 //
 // Left out: the only open peer of a swarm whose shards cannot be dialled gets no verdict, because
 // its peers cannot reach a third host.
@@ -57,6 +58,7 @@ public:
   struct other {
     caf::actor address;
     bool open = false;
+    member_id member{}; ///< the member at the address
   };
 
   bool looking() const noexcept { return looking_; }
@@ -69,8 +71,8 @@ public:
   duration next_look() const noexcept { return next_look_; }
 
   /// Begins an inquiry and returns the queries to send; none if `others` is empty. The third host
-  /// of each query is another peer, an open one if there is one. After a failed inquiry, one of
-  /// `shards` replaces a third host that is not known to be open.
+  /// of each query is another member's peer, an open one if there is one. After a failed inquiry,
+  /// one of `shards` replaces a third host that is not known to be open.
   std::vector<std::pair<caf::actor, address_query>>
   look(std::vector<other> others, const caf::actor& self,
        const std::vector<caf::actor>& shards = {});
@@ -108,27 +110,32 @@ private:
 
 /// The other side of an inquiry: a queried peer, which asks a third host to dial, and a third host,
 /// which dials. Remembers where each answer goes. Drops requests beyond `most_open`, as if the
-/// network had lost them.
+/// network had lost them. A member has few places, so it cannot fill those of all others.
 class dial_helper {
 public:
   static constexpr std::size_t most_open = 256;
+  /// An inquiry sends one query to a peer, and repeats it once.
+  static constexpr std::size_t most_asked_by_member = 4;
+  /// A queried peer passes on the queries of many askers, perhaps all to one third host.
+  static constexpr std::size_t most_dials_for_member = 64;
   struct reply {
     caf::actor to;
     dial_answer what;
   };
 
   /// As queried peer: the request for the third host of the query, which answers within `timeout`
-  /// or never.
-  std::optional<dial_request> asked(const address_query& query, const caf::actor& self,
-                                    duration now, duration timeout);
+  /// or never. `asker` sent the query.
+  std::optional<dial_request> asked(const address_query& query, const member_id& asker,
+                                    const caf::actor& self, duration now, duration timeout);
   /// As queried peer: the third host's answer, for the asker. Empty if the message answers no
   /// request of asked().
   std::optional<reply> passed_on(const dial_answer& message, const caf::strong_actor_ptr& sender);
-  /// As third host: the token under which to dial.
-  std::optional<std::uint64_t> third(const dial_request& request);
+  /// As third host: the token under which to dial for `sender`.
+  std::optional<std::uint64_t> third(const dial_request& request, const member_id& sender);
   /// As third host: makes `by` dial for at most `timeout`; `self` gets a `dialled`. False if the
-  /// request lacks an address.
-  bool dial(const dial_request& request, host& by, const caf::actor& self, duration timeout);
+  /// request lacks an address, or if the answer would go to another actor than `sender`.
+  bool dial(const dial_request& request, const caf::strong_actor_ptr& sender, host& by,
+            const caf::actor& self, duration timeout);
   std::optional<reply> done(const dialled& outcome);
 
 private:
@@ -139,9 +146,12 @@ private:
     std::uint64_t token = 0;
     caf::actor third;
     duration until{};
+    member_id by; // the member that takes up the place
   };
+  using errands = std::map<std::uint64_t, errand>;
+  static bool has_place(const errands& in, const member_id& by, std::size_t most);
   std::uint64_t next_ = first_token;
-  std::map<std::uint64_t, errand> passing_, dialling_;
+  errands passing_, dialling_;
 };
 
 } // namespace shoal::actors

@@ -362,7 +362,8 @@ void data_shard::forget_idle(peer_id peer) {
 }
 
 void data_shard::on_dial_request(const dial_request& what) {
-  if (!helper_.dial(what, here(), caf::actor_cast<caf::actor>(this), settings_.dial_timeout))
+  if (!helper_.dial(what, current_sender(), here(), caf::actor_cast<caf::actor>(this),
+                    settings_.dial_timeout))
     misbehaviour(0, "dial request without an address");
 }
 

@@ -1,11 +1,12 @@
-// Nodes that did not answer, and how long each is left alone. The time doubles with each further
-// failure, to about a minute. After that it is a sixteenth of the time for which the node has been
-// silent. So the halves of a network find each other within minutes after a cut of hours. A node
-// that is gone for good costs few messages. All requests that one outage makes fail count as one
-// failure.
+// Addresses that did not answer, and how long each is left alone. An entry is for one actor of one
+// host. So a liar that names a dead actor of a living host keeps nobody from that host's node. The
+// time doubles with each further failure, to about a minute. After that it is a sixteenth of the
+// time for which the node has been silent. So the halves of a network find each other within
+// minutes after a cut of hours. A node that is gone for good costs few messages. All requests that
+// one outage makes fail count as one failure.
 #pragma once
 
-#include "actors/dht/node_id.hpp"
+#include "actors/dht/messages.hpp"
 #include "kernels/base/units.hpp"
 
 #include <algorithm>
@@ -18,7 +19,7 @@ public:
   explicit blacklist(duration first) : first_(first) {}
 
   /// A request to `who`, sent at `asked`, has failed.
-  void failed(const node_id& who, duration asked, duration now) {
+  void failed(const contact::place& who, duration asked, duration now) {
     auto& e = entries_[who];
     if (e.failures > 0 && asked <= e.noticed) return;
     if (e.failures == 0) e.since = now;
@@ -29,13 +30,13 @@ public:
     if (entries_.size() > most_entries) forget_oldest();
   }
   /// The node has answered. True if it was on the list.
-  bool alive(const node_id& who) { return entries_.erase(who) > 0; }
+  bool alive(const contact::place& who) { return entries_.erase(who) > 0; }
   /// The end of the time for which the node is left alone; zero if it is not on the list.
-  duration until(const node_id& who) const {
+  duration until(const contact::place& who) const {
     auto found = entries_.find(who);
     return found == entries_.end() ? duration{} : found->second.until;
   }
-  bool blocks(const node_id& who, duration now) const {
+  bool blocks(const contact::place& who, duration now) const {
     auto found = entries_.find(who);
     return found != entries_.end() && now < found->second.until;
   }
@@ -57,7 +58,7 @@ private:
   }
 
   duration first_;
-  std::map<node_id, entry> entries_;
+  std::map<contact::place, entry> entries_;
 };
 
 } // namespace shoal::actors

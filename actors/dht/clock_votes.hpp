@@ -6,13 +6,14 @@
 // counts as the value of its interval that is nearest to this node's own clock, which is one more
 // vote. The result is the median. If two values are in the middle, the one nearer to the own clock
 // is taken, so a node believes itself against one other node. Network delays therefore never move a
-// right clock, and a minority of false answers moves none.
+// right clock, and a minority of false answers moves none. A member has one vote, however many
+// nodes and incarnations it shows.
 //
 // Source: Marzullo and Owicki, "Maintaining the Time in a Distributed System", PODC 1983, for votes
 // that are intervals.
 #pragma once
 
-#include "actors/dht/node_id.hpp"
+#include "actors/ids.hpp"
 #include "kernels/base/units.hpp"
 
 #include <algorithm>
@@ -24,10 +25,10 @@ namespace shoal::actors {
 
 class clock_votes {
 public:
-  /// Takes the report `utc_ns` of a node. The question was sent at `asked` and answered at
-  /// `answered`, by the steady clock. The last vote of a node replaces its earlier one. Reports
+  /// Takes the report `utc_ns` of a member's node. The question was sent at `asked` and answered at
+  /// `answered`, by the steady clock. The last vote of a member replaces its earlier one. Reports
   /// before 1970 or after 2116 are ignored.
-  void told(const node_id& who, std::int64_t utc_ns, duration asked, duration answered) {
+  void told(const member_id& who, std::int64_t utc_ns, duration asked, duration answered) {
     if (utc_ns < 0 || utc_ns > latest_utc_ns) return;
     std::erase_if(votes_, [&](const vote& v) { return v.who == who; });
     votes_.push_back({who, utc_ns - answered.count(), utc_ns - asked.count()});
@@ -53,7 +54,7 @@ private:
   static constexpr std::size_t most_votes = 15;
   static constexpr std::int64_t latest_utc_ns = std::int64_t{1} << 62;
   struct vote {
-    node_id who;
+    member_id who;
     std::int64_t least = 0, most = 0; // UTC minus this node's steady clock, ns
   };
   std::deque<vote> votes_; // the latest vote is last

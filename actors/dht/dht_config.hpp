@@ -32,6 +32,7 @@ struct dht_config {
   std::size_t bucket_size = 20;
   std::size_t replicas = 5;
   std::size_t alpha = 3;
+  std::size_t paths = 2; ///< disjoint paths of a look-up (iterative_lookup.hpp)
   duration slow_after =
       std::chrono::milliseconds(500); ///< after this time other nodes are asked as well
   duration request_timeout = std::chrono::seconds(3);

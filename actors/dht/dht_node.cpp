@@ -1,32 +1,36 @@
 #include "actors/dht/dht_node.hpp"
 
 #include "actors/dht/observations.hpp"
+#include "actors/dht/record_rules.hpp"
 #include "actors/failpoints.hpp"
+#include "actors/trust/identity.hpp"
+
+#include <caf/actor_cast.hpp>
 
 #include <algorithm>
 #include <utility>
 
 namespace shoal::actors {
 
-dht_node::state::state(dht_config config, const identity& signer, rng random, duration now)
-    : options(std::move(config)), self{signer.id(), {}}, draws(random),
-      table(self.id, options.bucket_size), left_alone(options.blacklist_time),
+dht_node::state::state(dht_config config, const contact& me, const host& on, rng random,
+                       duration now)
+    : options(std::move(config)), self(me), draws(random), table(self.id, options.bucket_size),
+      left_alone(options.blacklist_time),
       entry(std::move(options.bootstraps), std::move(options.bootstraps_now),
             options.bootstrap_timeout, now),
       requests(options.slow_after, options.request_timeout), store(options.limits),
-      cache(options.limits), own(signer, options.limits.max_lifetime, options.signatures),
+      cache(options.limits), own(on, options.limits.max_lifetime, options.signatures),
       sets(self.id, {options.replicas, options.replicas_fresh, options.refresh}),
       rank(self.id, options.replicas), polls(self.id), serves(options.serves),
       next_refresh(now + options.refresh) {}
 
 dht_node::dht_node(caf::actor_config& config, host& on, dht_config options)
-    : protocol_actor(config, on) {
-  state_.emplace(std::move(options), identity(on.random_stream("dht.identity")),
-                 on.random_stream("dht.node"), now());
-}
+    : protocol_actor(config, on), options_(std::move(options)) {}
 
 caf::behavior dht_node::make_behavior() {
-  state_->self.address = address();
+  state_.emplace(std::move(*options_), contact{id_of(address()), address()}, here(),
+                 here().random_stream("dht.node"), now());
+  options_.reset();
   // Only a dead process stays dead. A host that is unreachable may come back.
   set_down_handler([this](caf::scheduled_actor*, caf::down_msg& down) {
     on_lost(down.source, down.reason != caf::exit_reason::unreachable);
@@ -85,6 +89,7 @@ caf::behavior dht_node::make_behavior() {
 }
 
 void dht_node::on_exit() {
+  options_.reset();
   state_.reset();
   protocol_actor::on_exit();
 }
@@ -136,9 +141,12 @@ void dht_node::on_store(store& what) {
     return misbehaviour(0, "store: a key is empty or too long");
   if (entry.value.size() > limits.max_value_bytes || entry.value.is_size_only())
     return misbehaviour(0, "store: the value is too large or has no bytes");
+  if (entry.address && id_of(entry.address) != state_->self.id)
+    return misbehaviour(0, "store: the address is another host's");
   const auto utc = here().utc_ns();
   if (entry.expires_utc_ns <= utc) return;
-  if (entry.expires_utc_ns - utc > limits.max_lifetime.count())
+  const auto longest = std::min(limits.max_lifetime, rule_of(what.key).max_lifetime);
+  if (entry.expires_utc_ns - utc > longest.count())
     return misbehaviour(0, "store: the record lives too long");
   publish(what.key, std::move(what.entry), false);
 }
@@ -185,20 +193,42 @@ void dht_node::on_serve(const serve& what) {
 
 // -- messages of other nodes ----------------------------------------------------------------------
 
+node_id dht_node::id_of(const caf::actor& address) const {
+  if (!address) return {};
+  const auto member = here().member_of(caf::actor_cast<caf::strong_actor_ptr>(address));
+  return member.is_zero() ? node_id{} : node_id::of_host(member, address.node());
+}
+
 bool dht_node::is_valid(const contact& from) {
-  if (!from.id.is_zero() && from.id != state_->self.id && sent_by(from.address)) return true;
-  misbehaviour(0, "a DHT message in another's name");
+  const bool ours = from.id.member() == state_->self.id.member();
+  if (!from.id.is_zero() && !ours && sent_by(from.address) && from.id == id_of(from.address))
+    return true;
+  misbehaviour(sender_peer(), "a DHT message in another's name");
   return false;
+}
+
+void dht_node::drop_false_contacts(std::vector<contact>& named) const {
+  const auto self = state_->self.id.member();
+  std::erase_if(named, [&](const contact& c) {
+    return c.id.is_zero() || !c.address || c.id.member() == self || is_left_alone(c) ||
+           state_->lost.is_dead(c) || c.id != id_of(c.address);
+  });
+  auto end = named.begin();
+  for (const auto& c : named) {
+    const auto same = [&](const contact& other) { return other.id.member() == c.id.member(); };
+    if (std::none_of(named.begin(), end, same)) *end++ = c;
+  }
+  named.erase(end, named.end());
 }
 
 std::vector<contact> dht_node::known_near(const node_id& target, const node_id& asker) const {
   return state_->table.nearest(target, std::min(state_->options.bucket_size, most_contacts),
-                               [&](const node_id& id) { return id == asker || is_left_alone(id); });
+                               [&](const contact& c) { return c.id == asker || is_left_alone(c); });
 }
 
 void dht_node::on_nodes_query(const nodes_query& what) {
   if (!is_valid(what.from) || here().failpoint(failpoint::query_dropped)) return;
-  query_answer out{state_->self, client(), what.token, here().utc_ns(), {}, {}, 0, 0, 0};
+  query_answer out{state_->self, client(), what.token, here().utc_ns(), {}, {}, 0, 0, 0, {}};
   // A zero target is a ping: the node answers and looks nothing up.
   if (!what.target.is_zero()) out.nearer = known_near(what.target, what.from.id);
   send(what.from.address, std::move(out));
@@ -208,12 +238,13 @@ void dht_node::on_nodes_query(const nodes_query& what) {
 void dht_node::on_records_query(const records_query& what) {
   if (!is_valid(what.from) || here().failpoint(failpoint::query_dropped)) return;
   if (what.key.empty() || what.key.size() > state_->options.limits.max_key_bytes)
-    return misbehaviour(0, "records_query: the key is empty or too long");
+    return misbehaviour(sender_peer(), "records_query: the key is empty or too long");
   state_->store.drop_expired(utc());
-  query_answer out{state_->self, client(), what.token, here().utc_ns(), {}, {}, 0, 0, 0};
+  query_answer out{state_->self, client(), what.token, here().utc_ns(), {}, {}, 0, 0, 0, {}};
   if (what.nodes != 0) out.nearer = known_near(node_id::of_key(what.key), what.from.id);
   auto changes = state_->store.after(what.key, what.after, most_records);
   out.records = std::move(changes.records);
+  for (const auto& owner : changes.new_owners) add_certificate(out.certificates, owner);
   out.sequence = changes.sequence;
   out.more = changes.more ? 1 : 0;
   out.others_nearer = others_nearer(what.key);
@@ -224,8 +255,9 @@ void dht_node::on_records_query(const records_query& what) {
 void dht_node::on_put(const record_put& what) {
   if (!is_valid(what.from)) return;
   if (what.records.empty() || what.records.size() > most_records)
-    return misbehaviour(0, "record_put: no records, or too many");
+    return misbehaviour(sender_peer(), "record_put: no records, or too many");
   state_->store.drop_expired(utc());
+  learn_certificates(what.certificates);
   keep(state_->store, what.key, what.records);
   if (!here().failpoint(failpoint::receipt_dropped))
     send(what.from.address,
@@ -236,23 +268,62 @@ void dht_node::on_put(const record_put& what) {
 void dht_node::keep(record_store& in, const std::string& key, const records_of_key& records) {
   const auto utc = this->utc();
   for (const auto& what : records) {
-    const auto kept = in.put(
-        key, what, utc, [&] { return is_genuine(key, *what, state_->options.signatures.get()); });
-    if (!kept) misbehaviour(0, "record: " + kept.error());
+    const auto kept = in.put(key, what, utc, [&] { return refusal(key, *what); });
+    if (!kept) misbehaviour(sender_peer(), "record: " + kept.error());
   }
   in.touch(key, now());
+}
+
+std::string_view dht_node::refusal(const std::string& key, const signed_record& what) {
+  const auto& owner = what.entry.owner;
+  const auto why = not_genuine(here(), key, what, state_->options.signatures.get());
+  if (!why.empty() || here().admits(owner, {})) return why;
+  // The handshake has admitted the sender.
+  if (sender_member() == member_of(owner)) return {};
+  return "the swarm does not admit its owner";
+}
+
+void dht_node::learn_certificates(const std::vector<owner_certificate>& certificates) {
+  if (certificates.size() > most_records)
+    return misbehaviour(sender_peer(), "more certificates than records");
+  for (const auto& [owner, certificate] : certificates) {
+    if (state_->certificates.contains(owner)) continue;
+    if (certificate.empty() || certificate.size() > most_certificate_bytes) {
+      misbehaviour(sender_peer(), "a certificate is empty or too long");
+      continue;
+    }
+    // A host that admits the owner already does not look at the certificate, so this node passes it
+    // on only if it is the owner's own word.
+    const bool known = here().admits(owner, {});
+    if (known ? sender_member() == member_of(owner) : here().admits(owner, certificate))
+      state_->certificates.emplace(owner, certificate);
+    else if (!known)
+      misbehaviour(sender_peer(), "a certificate that does not admit the owner of a record");
+  }
+}
+
+void dht_node::add_certificate(std::vector<owner_certificate>& to, const key256& owner) const {
+  if (!to.empty() && to.back().owner == owner) return;
+  if (owner == here().key()) {
+    if (auto mine = here().certificate(); !mine.empty()) to.push_back({owner, std::move(mine)});
+  } else if (const auto found = state_->certificates.find(owner);
+             found != state_->certificates.end()) {
+    if (std::none_of(to.begin(), to.end(), [&](const auto& c) { return c.owner == owner; }))
+      to.push_back({owner, found->second});
+  }
 }
 
 bool dht_node::answers(const request& to, const query_answer& what) {
   if (!is_valid(what.from) || !sent_by(to.to.address) ||
       (!to.to.id.is_zero() && to.to.id != what.from.id)) {
-    misbehaviour(0, "query_answer: not from whom was asked");
+    misbehaviour(sender_peer(), "query_answer: not from whom was asked");
     return false;
   }
   const bool fits = to.what != kind::put && what.nearer.size() <= most_contacts &&
                     what.records.size() <= most_records &&
+                    what.certificates.size() <= most_records &&
                     (what.records.empty() || !to.key.empty());
-  if (!fits) misbehaviour(0, "query_answer: not what was asked for");
+  if (!fits) misbehaviour(sender_peer(), "query_answer: not what was asked for");
   return fits;
 }
 
@@ -266,13 +337,10 @@ void dht_node::on_answer(query_answer& what) {
   const auto* open = state_->requests.find(what.token);
   if (open == nullptr) return on_late_answer(what);
   if (!answers(*open, what)) return;
-  std::erase_if(what.nearer, [&](const contact& c) {
-    return c.id.is_zero() || !c.address || c.id == state_->self.id || is_left_alone(c.id) ||
-           state_->lost.is_dead(c.id);
-  });
+  drop_false_contacts(what.nearer);
   const auto done = close(what.token, true);
   met(what.from, what.client != 0);
-  state_->votes.told(what.from.id, what.utc_ns, done.asked, now());
+  state_->votes.told(what.from.id.member(), what.utc_ns, done.asked, now());
   heard_bootstrap(what.from);
   const bool again = take_records(done, what);
   // The sender may be a client. Then the nodes that it names are the only way into the network.
@@ -287,12 +355,12 @@ void dht_node::on_answer(query_answer& what) {
     return;
   case kind::search: {
     const auto it = state_->searches.find(done.search);
-    if (it != state_->searches.end()) it->second.lookup.heard(what.from.id, what.nearer);
+    if (it != state_->searches.end()) it->second.lookup.heard(done.to, what.nearer);
     if (again) return query(done.to, done.search, done.key, kind::search, false);
     if (it == state_->searches.end()) return;
     if (it->second.what == goal::read && what.sequence == 0)
       it->second.lacking.insert(what.from.id);
-    it->second.lookup.answered(what.from.id);
+    it->second.lookup.answered(done.to);
     return pump(done.search);
   }
   case kind::poll:
@@ -312,6 +380,7 @@ bool dht_node::take_records(const request& to, const query_answer& what) {
   auto& cache = state_->cache;
   cache.used(to.key, now());
   if (!what.records.empty()) {
+    learn_certificates(what.certificates);
     auto& in = state_->sets.holds(to.key) ? state_->store : cache.records();
     in.drop_expired(utc());
     keep(in, to.key, what.records);
@@ -327,11 +396,11 @@ void dht_node::on_receipt(const put_receipt& what) {
     return;
   }
   if (open->what != kind::put || !sent_by(open->to.address))
-    return misbehaviour(0, "put_receipt: not from whom was asked");
+    return misbehaviour(sender_peer(), "put_receipt: not from whom was asked");
   const auto done = close(what.token, true);
   on_rank(done, what.others_nearer);
   met(done.to, what.client != 0);
-  state_->votes.told(done.to.id, what.utc_ns, done.asked, now());
+  state_->votes.told(done.to.id.member(), what.utc_ns, done.asked, now());
 }
 
 void dht_node::on_rank(const request& done, std::uint8_t others_nearer) {

@@ -10,6 +10,11 @@
 // - join: the node asks the bootstrap addresses for the nodes near its own id. Then it looks up its
 //   own id, and a point in each farther bucket (bootstrap.hpp). Without a bootstrap node, or if
 //   none answers for long, the node is alone.
+// - identity: a node belongs to the member that its host's certificate names. Its id follows from
+//   its address (node_id.hpp). A message is from the node whose address sent it, and an answer may
+//   name other nodes only under the ids of their addresses. The routing table has one entry for
+//   each member, and a look-up asks along two disjoint paths (iterative_lookup.hpp). A silent or
+//   dead address is left alone; other addresses of its host are not.
 // - serve: a node that others cannot dial is a client. A client looks up and stores like any other
 //   node, and receives no requests. Each of its messages says that it is a client, so that no node
 //   keeps it, names it or gives it records. A node begins as its configuration says, and changes
@@ -32,6 +37,11 @@
 //   alone. `unreachable` counts as silence, because a host that was paused or cut off comes back. A
 //   node that speaks again gets the records that it missed, like a new node. A node that handled no
 //   message for long reads the records of the other replicas, because its own may be old.
+// - admit: a node keeps a record only if the swarm admits the record's owner. Either the host knows
+//   the owner, or the owner itself sent the record, or a certificate came with it. A node sends the
+//   certificate with the first record of an owner that it gives to another node. A reader that asks
+//   for changes after that record has the certificate. So a key that the swarm does not admit
+//   stores nothing.
 // - expire: a record ends when its owner's clock says. Replicas and readers compare the end with
 //   the clock of most nodes that they talk to (clock_votes.hpp). A wrong clock hides only the
 //   records of its own host. The last version of a record counts. If it ends earlier than an older
@@ -41,7 +51,8 @@
 // + value for each change.
 //
 // Left out:
-// - proof that a node owns its id, and a limit on the nodes of one attacker;
+// - a defence against members that are most of the replicas of a key: they can withhold records,
+//   but not change them;
 // - a check that a node can be dialled as it says (other nodes drop it like any node that does not
 //   answer);
 // - serving over relays, whose budgets it would use up: where no node can be dialled, no node
@@ -90,6 +101,7 @@ public:
   static constexpr std::size_t most_contacts = 32;
   /// The limit of one message. Longer dictionaries come in several messages.
   static constexpr std::size_t most_records = 128;
+  static constexpr std::size_t most_certificate_bytes = 8192;
   static constexpr std::size_t most_waiting =
       1024; ///< readers of one key that wait for its records
 
@@ -123,7 +135,7 @@ private:
   /// All data of the actor. The end of the actor drops it as a whole, because two dead actors that
   /// refer to each other are never freed.
   struct state {
-    state(dht_config config, const identity& signer, rng random, duration now);
+    state(dht_config config, const contact& self, const host& on, rng random, duration now);
 
     dht_config options;
     contact self;
@@ -143,6 +155,7 @@ private:
     std::map<std::string, std::vector<reader>> waiting;
     std::map<std::uint64_t, search> searches;
     std::map<std::string, std::uint64_t> search_of;
+    std::map<key256, std::string> certificates; // by the owner; each was verified
     std::uint64_t next_token = 1;
     bool serves, flush_planned = false;
     duration next_refresh, last_handled{};
@@ -164,7 +177,12 @@ private:
   void publish(const std::string& key, record entry, bool withdrawn);
 
   // Messages of other nodes.
+  /// The id of the node at that address; zero if no node can be there.
+  node_id id_of(const caf::actor& address) const;
+  /// True if the message is from the node that it states.
   bool is_valid(const contact& from);
+  /// The nodes of an answer that may be asked: one of each member, under the id of its address.
+  void drop_false_contacts(std::vector<contact>& named) const;
   void on_nodes_query(const nodes_query& what);
   void on_records_query(const records_query& what);
   void on_put(const record_put& what);
@@ -177,6 +195,11 @@ private:
   std::vector<contact> known_near(const node_id& target, const node_id& asker) const;
   /// Checks and keeps records of other owners.
   void keep(record_store& in, const std::string& key, const records_of_key& records);
+  /// Why a record that the sender of the message has sent is not kept; empty if it may be.
+  std::string_view refusal(const std::string& key, const signed_record& what);
+  void learn_certificates(const std::vector<owner_certificate>& certificates);
+  /// Adds the owner's certificate unless it is there already or this node does not have it.
+  void add_certificate(std::vector<owner_certificate>& to, const key256& owner) const;
   /// Keeps the records of an answer. True if the sender has more.
   bool take_records(const request& to, const query_answer& what);
   /// A replica says whether enough other nodes are nearer to the key than itself.
@@ -246,10 +269,12 @@ private:
   /// Sends a new replica the records that it lacks.
   void hand_over(const contact& to);
   void heard_bootstrap(const contact& who);
-  void lost(const node_id& who, bool dead, duration asked);
-  void probe_later(const node_id& who);
+  void lost(const contact& who, bool dead, duration asked);
+  void probe_later(const contact& who);
   void probe(std::uint64_t token);
-  bool is_left_alone(const node_id& who) const { return state_->left_alone.blocks(who, now()); }
+  bool is_left_alone(const contact& who) const {
+    return state_->left_alone.blocks(who.where(), now());
+  }
   /// True if no node is known that may be asked now.
   bool knows_nobody() const;
   std::uint8_t others_nearer(const std::string& key);
@@ -259,6 +284,7 @@ private:
   /// Drops expired records of this host, and withdraws older versions that end later.
   void drop_own_records();
   void drop_idle_keys();
+  void drop_unused_certificates();
   void renew_own_records();
   void republish_kept_records();
   void ping_silent_nodes();
@@ -271,7 +297,8 @@ private:
   /// UTC by the clocks of most nodes. For own records this host's clock counts.
   std::int64_t utc() const { return state_->votes.utc_ns(here().utc_ns(), now()); }
 
-  std::optional<state> state_; // empty after the end of the actor
+  std::optional<dht_config> options_; // until the actor begins
+  std::optional<state> state_;        // empty after the end of the actor
 };
 
 } // namespace shoal::actors

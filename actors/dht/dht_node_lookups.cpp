@@ -26,7 +26,7 @@ void dht_node::write(const std::string& key) {
   const auto& table = state_->table;
   if (table.size() < state_->options.bucket_size) {
     const auto known = table.nearest(target, state_->options.replicas,
-                                     [this](const node_id& id) { return is_left_alone(id); });
+                                     [this](const contact& c) { return is_left_alone(c); });
     send_own(key, with_us(target, known), true);
   }
   if (!searching) start_search(target, key, goal::write);
@@ -102,8 +102,8 @@ void dht_node::poll(const std::string& key) {
     state_->polls.end(key);
     return read(key);
   }
-  const auto step = state_->polls.next(key, set->members,
-                                       [this](const node_id& id) { return is_left_alone(id); });
+  const auto step =
+      state_->polls.next(key, set->members, [this](const contact& c) { return is_left_alone(c); });
   if (step.ask) return query(*step.ask, 0, key, kind::poll, false);
   if (!step.exhausted) return;
   state_->sets.mark_stale(key);
@@ -120,17 +120,18 @@ std::vector<contact> dht_node::with_us(const node_id& target, std::vector<contac
 void dht_node::start_search(const node_id& target, const std::string& key, goal what) {
   const auto token = state_->next_token++;
   const auto& options = state_->options;
-  auto& lookup = state_->searches
-                     .emplace(token, search{iterative_lookup(target, options.replicas,
-                                                             options.alpha, what == goal::read),
-                                            key,
-                                            what,
-                                            {}})
-                     .first->second.lookup;
+  auto& lookup =
+      state_->searches
+          .emplace(token, search{iterative_lookup(target, options.replicas, options.alpha,
+                                                  what == goal::read, options.paths),
+                                 key,
+                                 what,
+                                 {}})
+          .first->second.lookup;
   if (!key.empty()) state_->search_of[key] = token;
   const auto& table = state_->table;
   auto begin = table.nearest(target, options.bucket_size,
-                             [this](const node_id& id) { return is_left_alone(id); });
+                             [this](const contact& c) { return is_left_alone(c); });
   if (begin.empty()) begin = table.nearest(target, options.bucket_size);
   if (begin.empty()) begin.assign(state_->lost.silent().begin(), state_->lost.silent().end());
   lookup.start(begin);

@@ -52,14 +52,19 @@ void dht_node::heard_bootstrap(const contact& who) {
 // -- other nodes ----------------------------------------------------------------------------------
 
 void dht_node::met(const contact& who, bool client) {
-  const bool back = state_->left_alone.alive(who.id);
-  state_->lost.heard(who.id);
+  const bool back = state_->left_alone.alive(who.where());
+  state_->lost.heard(who);
   auto& table = state_->table;
+  const auto known = table.of_member(who.id.member());
   if (client) {
-    const auto known = table.nearest(who.id, 1);
-    if (known.empty() || known[0].id != who.id || known[0].address != who.address) return;
+    if (!known || known->where() != who.where()) return;
     table.remove(who.id);
-    return send_again(state_->sets.left(who.id));
+    return send_again(state_->sets.left(who));
+  }
+  if (known && known->where() != who.where()) {
+    // The member has restarted, and this node did not see its earlier process end.
+    state_->lost.died(*known);
+    send_again(state_->sets.left(*known));
   }
   switch (table.seen(who, now())) {
   case routing_table::arrival::added:
@@ -100,33 +105,39 @@ void dht_node::hand_over(const contact& to) {
   }
 }
 
-void dht_node::lost(const node_id& who, bool dead, duration asked) {
+void dht_node::lost(const contact& who, bool dead, duration asked) {
   auto& table = state_->table;
-  if (dead) {
-    table.remove(who);
+  const auto known = table.of_member(who.id.member());
+  const bool in_table = known && known->where() == who.where();
+  if (dead)
     state_->lost.died(who);
-  } else {
-    state_->left_alone.failed(who, asked, now());
-    for (const auto& c : table.nearest(who, 1))
-      if (c.id == who) state_->lost.remember(c);
-    table.failed(who);
-    probe_later(who);
+  else
+    state_->left_alone.failed(who.where(), asked, now());
+  // Another node may have named this address. It says nothing about the address that the member
+  // itself spoke from.
+  if (known && !in_table) return;
+  if (in_table && dead) table.remove(who.id);
+  if (in_table && !dead) {
+    state_->lost.remember(who);
+    table.failed(who.id);
   }
+  if (!dead) probe_later(who);
   send_again(state_->sets.left(who));
 }
 
-void dht_node::probe_later(const node_id& who) {
+void dht_node::probe_later(const contact& who) {
   if (!state_->lost.needs_probe(who)) return;
   const auto token = state_->next_token++;
   state_->lost.plan_probe(token, who);
-  set_timer(std::max(state_->left_alone.until(who) - now(), duration{}), probe_timer, token);
+  set_timer(std::max(state_->left_alone.until(who.where()) - now(), duration{}), probe_timer,
+            token);
 }
 
 void dht_node::probe(std::uint64_t token) {
   const auto who = state_->lost.take_probe(token);
   if (!who) return;
-  if (is_left_alone(who->id))
-    probe_later(who->id);
+  if (is_left_alone(*who))
+    probe_later(*who);
   else
     ping(*who);
 }
@@ -135,7 +146,7 @@ bool dht_node::knows_nobody() const {
   // The usual case.
   if (state_->left_alone.size() < state_->table.size()) return false;
   return state_->table
-      .nearest(state_->self.id, 1, [this](const node_id& id) { return is_left_alone(id); })
+      .nearest(state_->self.id, 1, [this](const contact& c) { return is_left_alone(c); })
       .empty();
 }
 
@@ -150,6 +161,7 @@ void dht_node::maintain() {
   drop_expired_records();
   drop_own_records();
   drop_idle_keys();
+  drop_unused_certificates();
   if (!state_->entry.has_joined()) return;
   renew_own_records();
   republish_kept_records();
@@ -182,6 +194,13 @@ void dht_node::drop_idle_keys() {
   });
 }
 
+void dht_node::drop_unused_certificates() {
+  std::erase_if(state_->certificates, [&](const auto& e) {
+    return !state_->store.has_records_of(e.first) &&
+           !state_->cache.records().has_records_of(e.first);
+  });
+}
+
 void dht_node::renew_own_records() {
   for (const auto& key : state_->own.renew(now(), state_->options.republish)) write(key);
 }
@@ -201,7 +220,7 @@ void dht_node::ping_silent_nodes() {
   if (silent.empty()) return;
   for (auto pings = state_->table.size() == 0 ? silent.size() : 1; pings > 0; --pings) {
     const auto& who = silent[state_->draws.below(silent.size())];
-    if (!is_left_alone(who.id)) ping(who);
+    if (!is_left_alone(who)) ping(who);
   }
 }
 
@@ -226,7 +245,7 @@ void dht_node::ping_quiet_contacts() {
   // Each such name costs its asker a round trip, once. Pinging all silent contacts every minute was
   // a fifth of all messages in a quiet swarm of 30, so only `most_pings` are pinged.
   for (const auto& who : state_->table.silent(most_pings, now(), 3 * state_->options.refresh))
-    if (!is_left_alone(who.id)) ping(who);
+    if (!is_left_alone(who)) ping(who);
 }
 
 void dht_node::refresh_table() {

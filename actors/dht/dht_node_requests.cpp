@@ -46,7 +46,9 @@ void dht_node::query(const contact& to, std::uint64_t in, const std::string& key
 
 void dht_node::put(const contact& to, const std::string& key, records_of_key records,
                    unsigned again) {
-  ask(request{kind::put, to, 0, key, 0, {}, again}, record_put{{}, 0, 0, key, std::move(records)});
+  record_put out{{}, 0, 0, key, std::move(records), {}};
+  for (const auto& what : out.records) add_certificate(out.certificates, what->entry.owner);
+  ask(request{kind::put, to, 0, key, 0, {}, again}, std::move(out));
 }
 
 void dht_node::put_all(const contact& to, const std::string& key, const records_of_key& records) {
@@ -80,7 +82,7 @@ void dht_node::on_slow(std::uint64_t token) {
   const auto what = *state_->requests.find(token);
   if (what.what == kind::search) {
     if (const auto it = state_->searches.find(what.search); it != state_->searches.end()) {
-      it->second.lookup.slow(what.to.id);
+      it->second.lookup.slow(what.to);
       pump(what.search);
     }
   } else if (what.what == kind::poll && state_->polls.contains(what.key)) {
@@ -98,7 +100,7 @@ void dht_node::on_failed(std::uint64_t token, bool dead) {
     return ask_again(failed);
   }
   if (!answers_others && !failed.to.id.is_zero()) {
-    lost(failed.to.id, dead, failed.asked);
+    lost(failed.to, dead, failed.asked);
     if (!dead) state_->requests.give_up(token, failed);
   }
   switch (failed.what) {
@@ -106,7 +108,7 @@ void dht_node::on_failed(std::uint64_t token, bool dead) {
     return on_bootstrap_failed();
   case kind::search:
     if (const auto it = state_->searches.find(failed.search); it != state_->searches.end()) {
-      it->second.lookup.failed(failed.to.id);
+      it->second.lookup.failed(failed.to);
       pump(failed.search);
     }
     return;

@@ -4,21 +4,21 @@
 
 namespace shoal::actors {
 
-void lost_nodes::died(const node_id& who) {
-  if (dead_.insert(who).second) dead_order_.push_back(who);
+void lost_nodes::died(const contact& who) {
+  if (dead_.insert(who.where()).second) dead_order_.push_back(who.where());
   if (dead_order_.size() > most_dead) {
     dead_.erase(dead_order_.front());
     dead_order_.pop_front();
   }
-  forget(who);
+  std::erase_if(silent_, [&](const contact& c) { return c.where() == who.where(); });
 }
 
-void lost_nodes::heard(const node_id& who) {
-  if (dead_.erase(who) > 0) std::erase(dead_order_, who);
+void lost_nodes::heard(const contact& who) {
+  if (dead_.erase(who.where()) > 0) std::erase(dead_order_, who.where());
 }
 
 void lost_nodes::remember(const contact& who) {
-  forget(who.id);
+  std::erase_if(silent_, [&](const contact& c) { return c.where() == who.where(); });
   silent_.push_back(who);
   if (silent_.size() > most_silent) silent_.pop_front();
 }
@@ -27,10 +27,10 @@ void lost_nodes::forget(const node_id& who) {
   std::erase_if(silent_, [&](const contact& c) { return c.id == who; });
 }
 
-bool lost_nodes::needs_probe(const node_id& who) const {
-  if (find_silent(who) == nullptr) return false;
+bool lost_nodes::needs_probe(const contact& who) const {
+  if (find_silent(who.where()) == nullptr) return false;
   return std::none_of(probes_.begin(), probes_.end(),
-                      [&](const auto& p) { return p.second == who; });
+                      [&](const auto& p) { return p.second == who.where(); });
 }
 
 std::optional<contact> lost_nodes::take_probe(std::uint64_t token) {
@@ -41,9 +41,9 @@ std::optional<contact> lost_nodes::take_probe(std::uint64_t token) {
   return *who;
 }
 
-const contact* lost_nodes::find_silent(const node_id& who) const {
-  const auto found =
-      std::find_if(silent_.begin(), silent_.end(), [&](const contact& c) { return c.id == who; });
+const contact* lost_nodes::find_silent(const contact::place& who) const {
+  const auto found = std::find_if(silent_.begin(), silent_.end(),
+                                  [&](const contact& c) { return c.where() == who; });
   return found == silent_.end() ? nullptr : &*found;
 }
 

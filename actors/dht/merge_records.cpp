@@ -1,10 +1,29 @@
 #include "actors/dht/merge_records.hpp"
 
+#include "actors/dht/record_rules.hpp"
 #include "actors/dht/signed_record.hpp"
 
 #include <algorithm>
+#include <unordered_map>
 
 namespace shoal::actors {
+
+namespace {
+
+/// An owner that has restarted has another sub-key. One source may still have the earlier record.
+void keep_last_of_each_owner(std::vector<const shared<signed_record>*>& all) {
+  const auto hash = [](const key256& key) { return static_cast<std::size_t>(key.a); };
+  std::unordered_map<key256, const signed_record*, decltype(hash)> last(all.size(), hash);
+  for (const auto* what : all) {
+    auto& newest = last[(*what)->entry.owner];
+    if (newest == nullptr || is_newer(**what, *newest)) newest = &**what;
+  }
+  std::erase_if(all, [&](const auto* what) {
+    return last.at((*what)->entry.owner)->entry.subkey != (*what)->entry.subkey;
+  });
+}
+
+} // namespace
 
 std::vector<shared<record>> merge_records(const std::string& key, const record_store& kept,
                                           const record_store& read, const own_records& own,
@@ -19,7 +38,10 @@ std::vector<shared<record>> merge_records(const std::string& key, const record_s
     std::inplace_merge(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(begin), all.end(),
                        [](const auto* a, const auto* b) {
                          const auto order = (*a)->entry.subkey.compare((*b)->entry.subkey);
-                         return order != 0 ? order < 0 : is_newer(**a, **b);
+                         if (order != 0) return order < 0;
+                         if ((*a)->entry.owner != (*b)->entry.owner)
+                           return (*a)->entry.owner < (*b)->entry.owner;
+                         return is_newer(**a, **b);
                        });
   };
   kept.for_each(key, add);
@@ -30,12 +52,14 @@ std::vector<shared<record>> merge_records(const std::string& key, const record_s
   own.for_each(key, add);
   merge_from(own_begin);
 
+  if (rule_of(key).one_per_owner) keep_last_of_each_owner(all);
   std::vector<shared<record>> out;
   out.reserve(all.size());
   const signed_record* before = nullptr;
   for (const auto* what : all) {
     const auto& each = **what;
-    const bool newest = before == nullptr || before->entry.subkey != each.entry.subkey;
+    const bool newest = before == nullptr || before->entry.subkey != each.entry.subkey ||
+                        before->entry.owner != each.entry.owner;
     before = &each;
     if (newest && each.withdrawn == 0) out.emplace_back(*what, each.entry);
   }

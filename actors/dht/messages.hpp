@@ -14,19 +14,22 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace shoal::actors {
 
 // Messages between an actor and the DHT node of its own host.
 
-/// A value under (key, subkey) until `expires_utc_ns`. A record replaces earlier ones of its owner.
+/// A value under (key, subkey) until `expires_utc_ns`. A record replaces earlier ones of its owner;
+/// other owners may have records of their own under the same sub-key.
 struct record {
   std::string subkey;
-  caf::actor address; ///< the subject of the record; may be empty
+  caf::actor address; ///< the subject, an actor of the owner's host; may be empty
   payload value;
   std::int64_t expires_utc_ns = 0;
-  SHOAL_MESSAGE(record, x.subkey, x.address, x.value, x.expires_utc_ns)
+  key256 owner{}; ///< the owner's public key; the node sets it in a `store`
+  SHOAL_MESSAGE(record, x.subkey, x.address, x.value, x.expires_utc_ns, x.owner)
 };
 
 struct store {
@@ -53,7 +56,7 @@ struct lookup {
 struct found {
   std::string key;
   std::uint64_t token = 0;
-  std::vector<shared<record>> records; ///< ascending by subkey
+  std::vector<shared<record>> records; ///< ascending by subkey, then by owner
   SHOAL_MESSAGE(found, x.key, x.token, x.records)
 };
 
@@ -71,10 +74,14 @@ struct serve {
 
 // Messages between DHT nodes.
 
-/// A node's id and its address.
+/// A node's id and its address. The id follows from the address (node_id::of_host).
 struct contact {
   node_id id;
   caf::actor address;
+
+  /// One actor of one host. A failure of an address says nothing about other actors of that host.
+  using place = std::pair<node_id, caf::actor_id>;
+  place where() const { return {id, address ? address.id() : 0}; }
   SHOAL_MESSAGE(contact, x.id, x.address)
 };
 
@@ -83,10 +90,16 @@ struct signed_record {
   record entry;
   std::uint64_t version = 0;  ///< ascends with each record that the owner stores
   std::uint8_t withdrawn = 0; ///< the sub-key is empty until the record expires
-  key256 owner;               ///< the owner's public key
   key256 signature_r, signature_s;
-  SHOAL_MESSAGE(signed_record, x.entry, x.version, x.withdrawn, x.owner, x.signature_r,
-                x.signature_s)
+  SHOAL_MESSAGE(signed_record, x.entry, x.version, x.withdrawn, x.signature_r, x.signature_s)
+};
+
+/// Proves that the swarm admits the owner of a record. It goes with the first record of that owner
+/// that the receiver gets from the sender. In a world without certificates none are sent.
+struct owner_certificate {
+  key256 owner;
+  std::string certificate;
+  SHOAL_MESSAGE(owner_certificate, x.owner, x.certificate)
 };
 
 /// Asks for the nodes nearest to `target` that the receiver knows.
@@ -123,8 +136,9 @@ struct query_answer {
   std::uint8_t more = 0; ///< the answer was cut to the size limit; the asker asks again at once
   /// The sender knows enough nodes nearer to the key, so it is no replica.
   std::uint8_t others_nearer = 0;
+  std::vector<owner_certificate> certificates;
   SHOAL_MESSAGE(query_answer, x.from, x.client, x.token, x.utc_ns, x.nearer, x.records, x.sequence,
-                x.more, x.others_nearer)
+                x.more, x.others_nearer, x.certificates)
 };
 
 /// Asks the receiver to keep these records.
@@ -134,7 +148,8 @@ struct record_put {
   std::uint64_t token = 0;
   std::string key;
   std::vector<shared<signed_record>> records;
-  SHOAL_MESSAGE(record_put, x.from, x.client, x.token, x.key, x.records)
+  std::vector<owner_certificate> certificates;
+  SHOAL_MESSAGE(record_put, x.from, x.client, x.token, x.key, x.records, x.certificates)
 };
 
 struct put_receipt {
@@ -151,6 +166,7 @@ using dht_messages = message_list<
     row<found, traffic::control, scope::local>, row<serve, traffic::control, scope::local>,
     row<introduced, traffic::control, scope::local>, row<contact, traffic::control, scope::remote>,
     row<signed_record, traffic::control, scope::remote>,
+    row<owner_certificate, traffic::control, scope::remote>,
     row<nodes_query, traffic::control, scope::remote>,
     row<records_query, traffic::control, scope::remote>,
     row<query_answer, traffic::control, scope::remote>,

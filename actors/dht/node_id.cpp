@@ -11,6 +11,11 @@ std::string node_id::hex() const {
   return fmt::format("{:016x}{:016x}{:08x}", high, middle, low);
 }
 
+node_id node_id::of_host(const member_id& member, const caf::node_id& node) noexcept {
+  const auto* data = node ? dynamic_cast<const caf::node_id::default_data*>(&*node) : nullptr;
+  return {member.high, member.low, data != nullptr ? data->process_id() : 0};
+}
+
 node_id node_id::from(const digest& value) noexcept {
   node_id out;
   std::memcpy(&out.high, value.bytes.data(), 8);

@@ -1,10 +1,17 @@
 // Points of the DHT's id space: nodes and keys, 160 bits each.
+//
+// A node's id is its member's id (128 bits), and then 32 bits that tell the member's incarnations
+// apart. So a member has one place in the id space, which its certificate's key fixes. The id of a
+// node follows from its address, so nobody needs to believe an id that a message states.
 // Source: Maymounkov and Mazieres, "Kademlia: A Peer-to-peer Information System Based on the XOR
 // Metric", IPTPS 2002.
 #pragma once
 
+#include "actors/ids.hpp"
 #include "kernels/base/digest.hpp"
 #include "kernels/base/rng.hpp"
+
+#include <caf/node_id.hpp>
 
 #include <compare>
 #include <cstdint>
@@ -24,6 +31,11 @@ struct node_id {
   bool is_zero() const noexcept { return high == 0 && middle == 0 && low == 0; }
   /// 40 lower-case hexadecimal digits.
   std::string hex() const;
+
+  /// The id of the member's node whose address has this CAF node.
+  static node_id of_host(const member_id& member, const caf::node_id& node) noexcept;
+  /// The member that a node with this id belongs to.
+  member_id member() const noexcept { return {high, middle}; }
 
   /// The first 160 bits of a BLAKE2b-256 digest.
   static node_id from(const digest& value) noexcept;

@@ -1,5 +1,7 @@
 #include "actors/dht/own_records.hpp"
 
+#include "actors/dht/record_rules.hpp"
+
 #include <algorithm>
 #include <iterator>
 
@@ -14,8 +16,11 @@ void own_records::publish(const std::string& key, record entry, bool withdrawn,
   auto longest = entry.expires_utc_ns;
   // A replica keeps a record for `max_lifetime_` at most, so an older version is gone by then.
   if (before != records.end())
-    longest = std::max(longest, std::min(before->second.longest, utc_ns + max_lifetime_.count()));
-  auto made = signer_.sign(key, std::move(entry), last_version_, withdrawn, signatures_.get());
+    longest = std::max(
+        longest, std::min(before->second.longest,
+                          utc_ns + std::min(max_lifetime_, rule_of(key).max_lifetime).count()));
+  auto made =
+      sign_record(signer_, key, std::move(entry), last_version_, withdrawn, signatures_.get());
   records.insert_or_assign(subkey, own_record{std::move(made), true, {}, {}, longest});
 }
 

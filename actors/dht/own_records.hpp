@@ -25,9 +25,9 @@ namespace shoal::actors {
 class own_records {
 public:
   /// `signatures` may be null.
-  own_records(identity signer, duration max_lifetime, std::shared_ptr<signature_cache> signatures)
-      : signer_(std::move(signer)), max_lifetime_(max_lifetime),
-        signatures_(std::move(signatures)) {}
+  own_records(const host& signer, duration max_lifetime,
+              std::shared_ptr<signature_cache> signatures)
+      : signer_(signer), max_lifetime_(max_lifetime), signatures_(std::move(signatures)) {}
 
   /// Signs a record, which replaces the one under its sub-key.
   void publish(const std::string& key, record entry, bool withdrawn, std::int64_t utc_ns);
@@ -76,7 +76,7 @@ private:
   };
   using dictionary = std::map<std::string, own_record>;
 
-  identity signer_;
+  const host& signer_;
   duration max_lifetime_;
   std::shared_ptr<signature_cache> signatures_;
   std::uint64_t last_version_ = 0;

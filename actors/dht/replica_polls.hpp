@@ -21,7 +21,7 @@ public:
     std::optional<contact> ask; ///< the replica to ask now
     bool exhausted = false;     ///< all have failed; the poll is over
   };
-  /// Begins a poll, or continues one. Replicas with `leave_out(id)` are not asked.
+  /// Begins a poll, or continues one. Replicas with `leave_out(contact)` are not asked.
   template <class F>
   step next(const std::string& key, const std::vector<contact>& replicas, F leave_out) {
     auto [at, fresh] = polls_.try_emplace(key);
@@ -32,7 +32,7 @@ public:
         replicas.empty() ? 0 : static_cast<std::size_t>(self_.middle % replicas.size());
     for (std::size_t i = 0; i < replicas.size(); ++i) {
       const auto& who = replicas[(first + i) % replicas.size()];
-      if (who.id == self_ || poll.asked.contains(who.id) || leave_out(who.id)) continue;
+      if (who.id == self_ || poll.asked.contains(who.id) || leave_out(who)) continue;
       poll.asked.insert(who.id);
       ++poll.open;
       return {who, false};

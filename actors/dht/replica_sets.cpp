@@ -69,10 +69,11 @@ std::vector<std::string> replica_sets::arrived(const node_id& who) {
   return out;
 }
 
-std::vector<std::string> replica_sets::left(const node_id& who) {
+std::vector<std::string> replica_sets::left(const contact& who) {
   std::vector<std::string> out;
   for (auto& [key, set] : sets_) {
-    if (std::erase_if(set.members, [&](const contact& c) { return c.id == who; }) == 0) continue;
+    const auto same = [&](const contact& c) { return c.where() == who.where(); };
+    if (std::erase_if(set.members, same) == 0) continue;
     set.stale = true;
     out.push_back(key);
   }

@@ -56,7 +56,7 @@ public:
 
   // The following functions return the keys whose sets become stale, ascending.
   std::vector<std::string> arrived(const node_id& who);
-  std::vector<std::string> left(const node_id& who);
+  std::vector<std::string> left(const contact& who);
   /// This node starts or stops serving others.
   std::vector<std::string> role_changed();
 

@@ -19,21 +19,29 @@ auto find_in(Range& entries, const node_id& id) {
   });
 }
 
+template <class Entry>
+bool is_of(const Entry& e, const member_id& member) {
+  if constexpr (requires { e.who; })
+    return e.who.id.member() == member;
+  else
+    return e.id.member() == member;
+}
+
 } // namespace
 
 routing_table::arrival routing_table::seen(const contact& who, duration now) {
-  if (who.id == self_ || !who.address) return arrival::refused;
+  if (who.id.member() == self_.member() || !who.address) return arrival::refused;
   auto& in = buckets_[common_prefix(self_, who.id)];
-  if (auto known = find_in(in.members, who.id); known != in.members.end()) {
-    if (known->who.address != who.address) return arrival::refused;
-    auto moved = std::move(*known);
+  const auto same = [&](const auto& e) { return is_of(e, who.id.member()); };
+  std::erase_if(in.waiting, same);
+  if (auto known = std::find_if(in.members.begin(), in.members.end(), same);
+      known != in.members.end()) {
+    const bool restarted = known->who.id != who.id;
     in.members.erase(known);
-    moved.heard = now;
-    moved.failures = 0;
-    in.members.push_back(std::move(moved));
-    return arrival::known;
+    in.members.push_back({who, now});
+    if (restarted) ++changes_;
+    return restarted ? arrival::added : arrival::known;
   }
-  if (auto waits = find_in(in.waiting, who.id); waits != in.waiting.end()) in.waiting.erase(waits);
   if (in.members.size() < bucket_size_) {
     in.members.push_back({who, now});
     ++size_;
@@ -98,12 +106,12 @@ void routing_table::remove(const node_id& who) {
 
 std::vector<contact>
 routing_table::nearest(const node_id& target, std::size_t count,
-                       const std::function<bool(const node_id&)>& leave_out) const {
+                       const std::function<bool(const contact&)>& leave_out) const {
   std::vector<std::pair<node_id, const contact*>> all;
   all.reserve(size_);
   for (const auto& [prefix, in] : buckets_)
     for (const auto& e : in.members)
-      if (!leave_out || !leave_out(e.who.id)) all.emplace_back(distance(target, e.who.id), &e.who);
+      if (!leave_out || !leave_out(e.who)) all.emplace_back(distance(target, e.who.id), &e.who);
   const auto nearer = [](const auto& a, const auto& b) { return a.first < b.first; };
   auto end = all.begin() + static_cast<std::ptrdiff_t>(std::min(count, all.size()));
   if (end != all.end()) std::nth_element(all.begin(), end, all.end(), nearer);
@@ -112,6 +120,14 @@ routing_table::nearest(const node_id& target, std::size_t count,
   out.reserve(static_cast<std::size_t>(end - all.begin()));
   for (auto i = all.begin(); i != end; ++i) out.push_back(*i->second);
   return out;
+}
+
+std::optional<contact> routing_table::of_member(const member_id& member) const {
+  const auto found = buckets_.find(common_prefix(self_, {member.high, member.low, 0}));
+  if (found == buckets_.end()) return std::nullopt;
+  for (const auto& e : found->second.members)
+    if (is_of(e, member)) return e.who;
+  return std::nullopt;
 }
 
 bool routing_table::contains(const node_id& who) const {

@@ -1,8 +1,8 @@
 // The contacts of a node, in buckets by the length of the prefix that an id shares with the node's
-// own. A bucket has at most k contacts, the least recently heard first, and a few contacts that
-// wait for a place. A newer contact never replaces one that answers, because a node that has been
-// up for long is likely to stay up. Source: Maymounkov and Mazieres (as in node_id.hpp), section
-// 2.1.
+// own. A member has one entry at most, so one certificate buys one place. A bucket has at most k
+// contacts, the least recently heard first, and a few contacts that wait for a place. A newer
+// contact never replaces one that answers, because a node that has been up for long is likely to
+// stay up. Source: Maymounkov and Mazieres (as in node_id.hpp), section 2.1.
 #pragma once
 
 #include "actors/dht/messages.hpp"
@@ -23,7 +23,10 @@ public:
 
   enum class arrival { added, known, waits, refused };
   /// Takes a message from a contact itself. `waits`: the bucket is full, and the contact waits for
-  /// a place. `refused`: the contact is this node, or the id is known under another address.
+  /// a place. `refused`: the contact is this node, or another node of its member. A member that
+  /// speaks from another incarnation has restarted: the contact replaces its earlier one and counts
+  /// as added. From another actor of the same incarnation it replaces its address only. Requires:
+  /// the id follows from the address, and the address sent the message.
   arrival seen(const contact& who, duration now);
   /// The contact of the same bucket as `beside` that was silent longest, if for at least `silence`.
   std::optional<contact> stalest(const node_id& beside, duration now, duration silence) const;
@@ -37,7 +40,9 @@ public:
 
   /// At most `count` contacts, nearest first, without those for which `leave_out` is true.
   std::vector<contact> nearest(const node_id& target, std::size_t count,
-                               const std::function<bool(const node_id&)>& leave_out = {}) const;
+                               const std::function<bool(const contact&)>& leave_out = {}) const;
+  /// The contact of that member; empty if there is none.
+  std::optional<contact> of_member(const member_id& member) const;
   bool contains(const node_id& who) const;
   std::size_t size() const noexcept { return size_; }
   /// The number of additions and removals so far.

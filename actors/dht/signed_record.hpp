@@ -1,15 +1,16 @@
-// Records that only their owner can replace. A node signs the records that it stores with its
-// Ed25519 key. Replicas and readers check the signature. A (key, sub-key) belongs to its first
-// owner until the record expires.
-//   signature = Ed25519(BLAKE2b-256(key, sub-key, address, value, expiration, version, withdrawn,
-//   owner))
-// Source: RFC 8032, by libsodium.
+// Records that only their owner can replace. A record's owner is a member of the swarm: its host
+// signs the record with the certificate's key (actors/trust/identity.hpp). Replicas and readers
+// check the signature.
+//   signature = the owner's, of statement("shoal.record", key, sub-key, address, value, expiration,
+//   version, withdrawn, owner)
+//
+// A record's address is an actor of the owner's own host, and a sub-key that names a peer names the
+// peer at that address (record_rules.hpp). So no member has a record in another one's name.
 #pragma once
 
 #include "actors/dht/messages.hpp"
-#include "kernels/base/rng.hpp"
+#include "actors/host.hpp"
 
-#include <array>
 #include <cstdint>
 #include <mutex>
 #include <string_view>
@@ -22,18 +23,11 @@ namespace shoal::actors {
 /// simulation takes, never its result. Thread safety: threads may share an object.
 class signature_cache {
 public:
-  /// With `stand_in`, signing writes a keyed hash of the same length instead of a signature. A
-  /// signature takes 40 us, and a simulation makes millions. Every node of the process can check
-  /// the hash. Requires for `stand_in`: no real hosts take part.
-  enum class signing : std::uint8_t { real, stand_in };
-
   /// Remembers at least the last `least` records and at most twice as many. A few records for each
   /// node are enough, because all replicas check a record within moments.
-  explicit signature_cache(std::size_t least = 1 << 14, signing how = signing::real)
-      : least_(least), how_(how) {}
+  explicit signature_cache(std::size_t least = 1 << 14) : least_(least) {}
   bool knows(std::string_view key, const signed_record& what) const;
   void add(std::string_view key, const signed_record& what);
-  signing how() const noexcept { return how_; }
 
 private:
   struct known {
@@ -43,32 +37,20 @@ private:
     caf::node_id node;
   };
   const std::size_t least_;
-  const signing how_;
   mutable std::mutex mutex_;
   // The index is a word of the signature. Never iterated.
   using records = std::unordered_map<std::uint64_t, known>;
   records young_, old_;
 };
 
-/// A key pair, drawn from a host's random stream. A host with secrets needs an unpredictable
-/// stream.
-class identity {
-public:
-  explicit identity(rng seed);
-  const key256& public_key() const noexcept { return public_; }
-  /// The id of the node with this key: BLAKE2b of the public key.
-  node_id id() const;
-  /// Signs a record. If `signatures` is not null, the result enters it.
-  signed_record sign(std::string_view key, record entry, std::uint64_t version, bool withdrawn,
-                     signature_cache* signatures = nullptr) const;
+/// Signs a record in the name of the host's member. If `signatures` is not null, the result enters
+/// it. Requires: the entry's address is empty or on that host.
+signed_record sign_record(const host& by, std::string_view key, record entry, std::uint64_t version,
+                          bool withdrawn, signature_cache* signatures = nullptr);
 
-private:
-  key256 public_;
-  std::array<unsigned char, 64> secret_{};
-};
-
-/// True if the owner in `what` signed it for `key`. `signatures` may be null.
-bool is_genuine(std::string_view key, const signed_record& what, signature_cache* signatures);
+/// Why the record cannot be its owner's word for `key`; empty if it is. `signatures` may be null.
+std::string_view not_genuine(const host& reader, std::string_view key, const signed_record& what,
+                             signature_cache* signatures);
 
 /// Orders two records of one owner. The later version is newer, whatever its expiration: a clock
 /// that was ahead must not have the last word. Equal versions compare by expiration, then a

@@ -1,5 +1,7 @@
 #include "actors/training/reach_agent.hpp"
 
+#include <caf/actor_cast.hpp>
+
 namespace shoal::actors {
 
 reached_by reach_agent::reached(bool has_relay) const {
@@ -12,11 +14,13 @@ reached_by reach_agent::reached(bool has_relay) const {
 }
 
 reach_agent::queries reach_agent::look(const progress_table& others, const caf::actor& self,
-                                       const std::vector<caf::actor>& shards, duration now) {
+                                       const std::vector<caf::actor>& shards, duration now,
+                                       const host& on) {
   if (!due(now)) return {};
   std::vector<reachability::other> candidates;
   for (const auto& [id, entry] : others.entries())
-    candidates.push_back({entry.address, entry.what.reach == reach::open});
+    candidates.push_back({entry.address, entry.what.reach == reach::open,
+                          on.member_of(caf::actor_cast<caf::strong_actor_ptr>(entry.address))});
   // The first records name few peers, and an inquiry of one peer fails.
   if (!candidates.empty() && first_look_ == duration{}) first_look_ = now + config_.timeout / 4;
   if (now < first_look_) return {};

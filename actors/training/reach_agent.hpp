@@ -35,9 +35,9 @@ public:
   using queries = std::vector<std::pair<caf::actor, address_query>>;
   /// Begins an inquiry if one is due, and returns the queries to send; none if no inquiry began. It
   /// ends after `timeout`. The queries are repeated once, after `repeat_after`. Both timers carry
-  /// token().
+  /// token(). `on` says which member each address belongs to.
   queries look(const progress_table& others, const caf::actor& self,
-               const std::vector<caf::actor>& shards, duration now);
+               const std::vector<caf::actor>& shards, duration now, const host& on);
   duration timeout() const noexcept { return config_.timeout; }
   duration repeat_after() const noexcept { return config_.timeout / 4; }
   std::uint64_t token() const noexcept { return rules_.token(); }

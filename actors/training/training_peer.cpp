@@ -77,7 +77,8 @@ caf::behavior training_peer::make_behavior() {
         if (parts.reach.on(m, current_sender())) looked();
       },
       [this, &parts](dial_request& m) {
-        if (!parts.reach.helper().dial(m, here(), caf::actor_cast<caf::actor>(this),
+        if (!parts.reach.helper().dial(m, current_sender(), here(),
+                                       caf::actor_cast<caf::actor>(this),
                                        options_.reachability.timeout / 2))
           misbehaviour(0, "dial request without an address");
       },
@@ -399,7 +400,7 @@ void training_peer::checkpoint_if_due() {
 void training_peer::look_around() {
   auto& reach = parts_->reach;
   if (draining_ || !reach.due(now())) return;
-  const auto queries = reach.look(others(), address(), parts_->shard.addresses(), now());
+  const auto queries = reach.look(others(), address(), parts_->shard.addresses(), now(), here());
   for (const auto& [to, query] : queries) send(to, query);
   if (queries.empty()) return;
   // The repetition leaves time for a dialling to fail and for the report of that.
@@ -423,8 +424,8 @@ void training_peer::on_address_query(const address_query& message) {
       caf::actor_cast<caf::strong_actor_ptr>(message.reply_to) != current_sender())
     return misbehaviour(0, "an address query for another peer");
   send(message.reply_to, address_answer{message.token, here().seen_address(message.reply_to)});
-  if (auto request =
-          parts_->reach.helper().asked(message, address(), now(), parts_->reach.timeout()))
+  if (auto request = parts_->reach.helper().asked(message, sender_member(), address(), now(),
+                                                  parts_->reach.timeout()))
     send(message.third, std::move(*request));
 }
 

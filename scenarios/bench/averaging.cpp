@@ -105,8 +105,7 @@ private:
     std::size_t ready = 0;
     auto draws = stream(what_.seed, "bootstraps");
     actors::dht_config options;
-    options.signatures = std::make_shared<actors::signature_cache>(
-        16 * what_.peers, actors::signature_cache::signing::stand_in);
+    options.signatures = std::make_shared<actors::signature_cache>(16 * what_.peers);
     for (std::size_t i = 0; i < what_.peers; ++i) {
       auto& host = in_->boot(net.add_machine({.name = fmt::format("p-{}", i),
                                               .region = region_,

@@ -252,9 +252,7 @@ result<run_outcome> runner::run() {
     if (!made) return failure{made.error()};
     s.checkpoint_folder = std::move(*made);
   }
-  s.signatures = std::make_shared<actors::signature_cache>(
-      16 * (s.hosts.size() + 1), s.simulated() ? actors::signature_cache::signing::stand_in
-                                               : actors::signature_cache::signing::real);
+  s.signatures = std::make_shared<actors::signature_cache>(16 * (s.hosts.size() + 1));
   const auto& last_epoch = s.what.program.definition().last_epoch;
   s.goal.begin(last_epoch ? last_epoch(s.what) : 0, s.options.end_at_epoch,
                s.options.node.has_value());

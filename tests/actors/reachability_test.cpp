@@ -5,6 +5,8 @@
 #include <caf/actor_cast.hpp>
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 using namespace shoal;
 using namespace shoal::actors;
 using namespace shoal::actors::testing;
@@ -167,9 +169,10 @@ TEST_CASE("a helper passes on only the answer of the third host") {
   fixture f(3);
   const auto asker = f.peers[0], third = f.peers[1], stranger = f.peers[2];
   const auto of = [](const caf::actor& a) { return caf::actor_cast<caf::strong_actor_ptr>(a); };
+  const member_id member{1, 1};
   dial_helper helper;
-  CHECK(!helper.asked({asker, {}, 5}, f.self, 0s, 4s));
-  auto request = helper.asked({asker, third, 5}, f.self, 0s, 4s);
+  CHECK(!helper.asked({asker, {}, 5}, member, f.self, 0s, 4s));
+  auto request = helper.asked({asker, third, 5}, member, f.self, 0s, 4s);
   REQUIRE(request);
   CHECK(request->target == asker);
   CHECK(!helper.passed_on({request->token, 1}, of(stranger)));
@@ -181,14 +184,62 @@ TEST_CASE("a helper passes on only the answer of the third host") {
   CHECK(reply->what.opened == 1);
   CHECK(!helper.passed_on({request->token, 1}, of(third)));
 
-  auto dialling = helper.third(*request);
+  auto dialling = helper.third(*request, member);
   REQUIRE(dialling);
   CHECK(!helper.done({*dialling + 1, true}));
   CHECK(helper.done({*dialling, false})->what.opened == 0);
+}
+
+TEST_CASE("a member cannot fill the places of a helper") {
+  fixture f(3);
+  const auto asker = f.peers[0], third = f.peers[1];
+  const auto of = [](std::uint64_t i) { return member_id{0, i}; };
+  dial_helper helper;
+  const auto asked = [&](std::uint64_t by, duration now) {
+    return helper.asked({asker, third, 5}, of(by), f.self, now, 4s).has_value();
+  };
   std::size_t taken = 0;
-  for (int i = 0; i < 1000; ++i) taken += helper.asked({asker, third, 5}, f.self, 1s, 4s) ? 1 : 0;
-  CHECK(taken == dial_helper::most_open);
-  CHECK(helper.asked({asker, third, 5}, f.self, 6s, 4s));
+  for (int i = 0; i < 1000; ++i) taken += asked(0, 1s) ? 1 : 0;
+  CHECK(taken == dial_helper::most_asked_by_member);
+  CHECK(asked(1, 1s));
+  for (std::uint64_t i = 2; i < 1000; ++i) taken += asked(i, 1s) ? 1 : 0;
+  CHECK(taken + 1 == dial_helper::most_open);
+  CHECK(asked(0, 6s));
+
+  std::size_t dials = 0;
+  for (int i = 0; i < 1000; ++i) dials += helper.third({asker, third, 5}, of(0)) ? 1 : 0;
+  CHECK(dials == dial_helper::most_dials_for_member);
+  CHECK(helper.third({asker, third, 5}, of(1)));
+}
+
+TEST_CASE("a third host dials only for the sender of the request") {
+  fixture f(3);
+  auto& host = f.world.add_host("third");
+  dial_helper helper;
+  const auto sender = caf::actor_cast<caf::strong_actor_ptr>(f.peers[0]);
+  CHECK(helper.dial({f.peers[0], f.peers[2], 5}, sender, host, f.self, 4s));
+  CHECK_FALSE(helper.dial({f.peers[1], f.peers[2], 5}, sender, host, f.self, 4s));
+  CHECK_FALSE(helper.dial({f.peers[0], nullptr, 5}, sender, host, f.self, 4s));
+  CHECK_FALSE(helper.dial({f.peers[0], f.peers[2], 5}, nullptr, host, f.self, 4s));
+}
+
+TEST_CASE("an inquiry queries a member once, however many peers it shows") {
+  fixture f(9);
+  std::vector<reachability::other> others;
+  for (std::size_t i = 0; i < f.peers.size(); ++i)
+    others.push_back({f.peers[i], false, member_id{1, i < 7 ? 0 : i}});
+  std::size_t of_liar = 0;
+  const auto queries = f.rules->look(others, f.self);
+  CHECK(queries.size() == 3);
+  for (const auto& [to, query] : queries) {
+    const auto at = std::find(f.peers.begin(), f.peers.end(), to) - f.peers.begin();
+    of_liar += at < 7 ? 1 : 0;
+    // The liar says that it was dialled; the two others say the truth.
+    f.answer(to, 7, at < 7 ? 1 : 0);
+  }
+  CHECK(of_liar == 1);
+  f.rules->conclude(1s);
+  CHECK(f.rules->known() == reach::cone);
 }
 
 TEST_CASE("without reachability checks a peer counts as open") {

@@ -1,14 +1,15 @@
 // Records of the hash table, as replicas get them. One of three owners or no owner signs a record,
-// for
-// any key. The record is then changed or not, and clocks jump. Only records that their owner signed
-// are
-// genuine, and the store keeps its promises. The input is a list of actions.
+// for any key. The record is then changed or not, and clocks jump. Only records that their owner
+// signed are genuine, and the store keeps its promises to each owner. The input is a list of
+// actions.
 #include "actors/dht/record_store.hpp"
 #include "actors/dht/signed_record.hpp"
+#include "tests/actors/support/mini_world.hpp"
 #include "tests/fuzz/targets.hpp"
 
 #include <array>
 #include <limits>
+#include <map>
 #include <optional>
 
 namespace shoal::fuzz {
@@ -26,22 +27,33 @@ bool is_signed(std::uint8_t what) {
   return (what & 0xb3) == 0x80;
 }
 
-const std::array<identity, 3>& owners() {
-  static const std::array<identity, 3> all{identity{stream(1, "owner", 0)},
-                                           identity{stream(1, "owner", 1)},
-                                           identity{stream(1, "owner", 2)}};
+using actors::testing::mini_host;
+using owner_list = std::array<const mini_host*, 3>;
+
+const owner_list& owners() {
+  static auto& world = *new actors::testing::mini_world; // the actor system outlives all inputs
+  static const owner_list all{&world.add_host("owner-0"), &world.add_host("owner-1"),
+                              &world.add_host("owner-2")};
   return all;
+}
+
+bool is_genuine(const std::string& key, const signed_record& what, signature_cache* signatures) {
+  return not_genuine(*owners()[0], key, what, signatures).empty();
 }
 
 std::string name(std::uint8_t which, std::size_t longest) {
   return std::string(which % 8 == 7 ? longest + which / 128 : which % 8, 'k');
 }
 
+struct share {
+  std::size_t keys = 0, records = 0, bytes = 0;
+};
+
 void check_key(const record_store& store, const std::string& key) {
   std::size_t count = 0;
   store.for_each(key, [&](const shared<signed_record>& what) {
     ++count;
-    const auto* found = store.find(key, what->entry.subkey);
+    const auto* found = store.find(key, what->entry.subkey, what->entry.owner);
     must(found == &*what, "what is there is found");
   });
   std::uint64_t at = 0;
@@ -67,6 +79,10 @@ void dht_records(bytes input) {
   limits.max_records = 12;
   limits.max_key_bytes = 16;
   limits.max_value_bytes = 32;
+  limits.max_keys_per_owner = 4;
+  limits.max_records_per_owner = 7;
+  limits.max_records_per_owner_and_key = 3;
+  limits.max_bytes_per_owner = 128;
   record_store store(limits);
   signature_cache signatures(4);
   std::int64_t utc = start_utc;
@@ -89,7 +105,7 @@ void dht_records(bytes input) {
       signed_record put;
       const bool checks = is_signed(what) && checked++ < most_checked;
       if (checks) {
-        put = owners()[what / 4 % 3].sign(key, entry, from.byte(), (what & 64) != 0);
+        put = sign_record(*owners()[what / 4 % 3], key, entry, from.byte(), (what & 64) != 0);
         must(is_genuine(key, put, &signatures) && is_genuine(key, put, &signatures),
              "what its owner signed is genuine");
         auto other = put;
@@ -107,7 +123,7 @@ void dht_records(bytes input) {
           other.entry.subkey += 'x';
           break;
         case 4:
-          other.owner = owners()[(what / 4 + 1) % 3].public_key();
+          other.entry.owner = owners()[(what / 4 + 1) % 3]->key();
           break;
         case 5:
           other.signature_s.d ^= std::uint64_t{1} << from.byte() % 64;
@@ -127,10 +143,10 @@ void dht_records(bytes input) {
         put.entry = entry;
         put.version = from.byte();
         put.withdrawn = what / 64 % 2;
-        put.owner = owners()[what / 4 % 3].public_key();
+        put.entry.owner = owners()[what / 4 % 3]->key();
       }
       const auto wanted = store.wants(key, put, utc);
-      const auto* before = store.find(key, put.entry.subkey);
+      const auto* before = store.find(key, put.entry.subkey, put.entry.owner);
       const auto known = before != nullptr ? std::optional(*before) : std::nullopt;
       const auto kept = store.put(key, put, utc);
       must(kept.ok() == wanted.ok() && (!kept || *kept == *wanted), "what is wanted is kept");
@@ -139,7 +155,8 @@ void dht_records(bytes input) {
                !key.empty(),
            "within the limits");
       if (known && known->entry.expires_utc_ns > utc)
-        must(known->owner == put.owner && is_newer(put, *known), "only its owner replaces it");
+        must(known->entry.owner == put.entry.owner && is_newer(put, *known),
+             "only its owner replaces it");
       break;
     }
     case 2:
@@ -158,10 +175,27 @@ void dht_records(bytes input) {
          "no more than may be");
   }
   std::size_t all = 0;
+  std::map<key256, share> shares;
   for (const auto& each : store.keys()) {
     check_key(store, each);
-    store.for_each(each, [&](const shared<signed_record>&) { ++all; });
+    std::map<key256, std::size_t> here;
+    store.for_each(each, [&](const shared<signed_record>& what) {
+      ++all;
+      auto& share = shares[what->entry.owner];
+      ++share.records;
+      share.keys += ++here[what->entry.owner] == 1 ? 1 : 0;
+      share.bytes += each.size() + what->entry.subkey.size() + what->entry.value.size();
+      must(here[what->entry.owner] <= limits.max_records_per_owner_and_key,
+           "no more of one owner under one key than may be");
+    });
   }
+  for (const auto& [owner, share] : shares)
+    must(share.keys <= limits.max_keys_per_owner && share.records <= limits.max_records_per_owner &&
+             share.bytes <= limits.max_bytes_per_owner,
+         "no more of one owner than may be");
+  for (const auto* owner : owners())
+    must(store.has_records_of(owner->key()) == shares.contains(owner->key()),
+         "it knows whose records it has");
   must(all == store.size(), "it knows how many it has");
 }
 

@@ -3,6 +3,7 @@
 #include "actors/dht/dht_node.hpp"
 #include "actors/dht/messages.hpp"
 #include "actors/observe.hpp"
+#include "actors/trust/identity.hpp"
 #include "kernels/base/check.hpp"
 #include "scenarios/runner/world.hpp"
 
@@ -137,9 +138,9 @@ struct network {
           options.bootstraps.push_back(nodes[draws.below(nodes.size())]);
         hosts.push_back(&host);
         indices.push_back(in->index_of(host));
-        ids.push_back(actors::identity(host.random_stream("dht.identity")).id());
         clients.push_back(in->spawn<client>(host, answers));
         nodes.push_back(in->spawn<actors::dht_node>(host, options));
+        ids.push_back(actors::node_id::of_host(actors::member_of(host.key()), nodes.back().node()));
         dead.push_back(false);
         tell(i, actors::lookup{"ready", clients[i], 0x1000000 + i});
       });
