@@ -128,7 +128,7 @@ bool dht_node::is_local() {
   // Messages of other hosts come from their proxies.
   const auto& sender = current_sender();
   if (!sender || sender->node() == node()) return true;
-  misbehaviour(0, "a node stores and looks up for its own host only");
+  misbehaviour(sender_peer(), "a node stores and looks up for its own host only");
   return false;
 }
 
@@ -292,8 +292,8 @@ void dht_node::learn_certificates(const std::vector<owner_certificate>& certific
       misbehaviour(sender_peer(), "a certificate is empty or too long");
       continue;
     }
-    // A host that admits the owner already does not look at the certificate, so this node passes it
-    // on only if it is the owner's own word.
+    // A host that admits the owner already does not look at the certificate. So this node passes
+    // such a certificate on only if the owner itself sent it.
     const bool known = here().admits(owner, {});
     if (known ? sender_member() == member_of(owner) : here().admits(owner, certificate))
       state_->certificates.emplace(owner, certificate);

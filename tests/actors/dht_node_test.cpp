@@ -586,7 +586,7 @@ TEST_CASE("a contact that is named under another host's id is not asked") {
   caf::anon_send_exit(dead, caf::exit_reason::kill);
   net.world.settle();
   named = {net.at(*net.hosts[0], dead), {{1, 2, 3}, other}};
-  net.put(0, "k", "a", '1', 600s);
+  net.put(0, "k", "a", '1', 7200s);
   const auto late = net.add({lies});
   net.world.run_for(10s);
   CHECK(asked > 0);
@@ -640,17 +640,17 @@ TEST_CASE("a reader does not see a progress record that claims a day, or another
   auto log = std::make_shared<faulty_node::log>();
   auto& host = net.world.add_host("liar");
   const auto who = net.world.spawn<faulty_node>(host, log);
-  const auto tell = [&](std::string subkey, duration life, std::uint64_t version) {
+  const auto tell = [&](const std::string& subkey, duration life, std::uint64_t version) {
     for (const auto& node : net.nodes)
-      caf::anon_send(who, node,
-                     caf::make_message(record_put{
-                         net.at(host, who),
-                         0,
-                         version,
-                         "progress",
-                         {sign_record(host, "progress", {std::move(subkey), who, {}, net.utc(life)},
-                                      version, false)},
-                         {}}));
+      caf::anon_send(
+          who, node,
+          caf::make_message(record_put{
+              net.at(host, who),
+              0,
+              version,
+              "progress",
+              {sign_record(host, "progress", {subkey, who, {}, net.utc(life)}, version, false)},
+              {}}));
     net.world.settle();
   };
   const auto mine = fmt::format("{:016x}", host.id());
@@ -677,7 +677,7 @@ public:
     constexpr std::string_view start = "certificate of ";
     if (certificate.starts_with(start) && stand_in_key(certificate.substr(start.size())) == key)
       known_.insert(key);
-    return known_.contains(key);
+    return key == this->key() || known_.contains(key);
   }
   bool knows(const host& other) const { return known_.contains(other.key()); }
 

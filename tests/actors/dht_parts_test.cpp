@@ -650,6 +650,8 @@ TEST_CASE(
 TEST_CASE("a liar that names many nodes of one member hides neither that member nor others") {
   lied_to net;
   net.liars.push_back(net.p.at({0, (std::uint64_t{150} << 32) + 1, 0}));
+  (void)net.run(2, [] { return std::vector<contact>{}; });
+  const auto without_lies = net.asked;
   std::uint32_t incarnation = 1;
   const auto found = net.run(2, [&] {
     std::vector<contact> out;
@@ -658,5 +660,5 @@ TEST_CASE("a liar that names many nodes of one member hides neither that member 
   });
   REQUIRE(found.size() == 5);
   for (std::size_t i = 0; i < 5; ++i) CHECK(found[i].id == net.honest[i].id);
-  CHECK(net.asked < 30);
+  CHECK(net.asked <= without_lies + iterative_lookup::most_of_member + 3);
 }

@@ -1,6 +1,6 @@
 // The DHT at scale: creation, store and get, and what is left when a part of the hosts dies at
-// once. Usage: dht_shoal [NODES] [KEYS] [DELAY_MS] [SEED] [KILLED] [TIMED]        default 1024
-// 20000 50 1 0.2 200
+// once. Usage: dht_shoal [NODES] [KEYS] [DELAY_MS] [SEED] [KILLED] [TIMED] [PATHS]        default
+// 1024 20000 50 1 0.2 200 2
 #include "tests/e2e/support/dht_network.hpp"
 
 #include <cmath>
@@ -15,6 +15,7 @@ int main(int argc, char** argv) {
   if (argc > 4) what.seed = std::strtoull(argv[4], nullptr, 10);
   if (argc > 5) what.killed = std::strtod(argv[5], nullptr);
   if (argc > 6) what.timed = std::strtoull(argv[6], nullptr, 10);
+  if (argc > 7) what.paths = std::strtoull(argv[7], nullptr, 10);
   auto f = run_dht_network(what);
   std::printf("nodes=%zu joined=%zu delay_ms=%lld\n", what.nodes, f.ready,
               static_cast<long long>(

@@ -124,6 +124,7 @@ struct network {
     actors::dht_config options;
     options.signatures = std::make_shared<actors::signature_cache>();
     options.republish = 5min;
+    if (what.paths > 0) options.paths = what.paths;
     options.on_lookup = [this](const actors::lookup_report& r) {
       if (watch_lookups && r.for_key) lookups.push_back(r);
     };

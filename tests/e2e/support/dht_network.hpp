@@ -16,6 +16,7 @@ struct dht_network {
   double killed = 0.2;     ///< the share of nodes that die at once
   std::uint64_t seed = 1;
   duration delay = std::chrono::milliseconds(50); ///< one way, between any two
+  std::size_t paths = 0; ///< disjoint paths of a look-up; 0: as many as by default
 };
 
 /// `_cpu`: processor seconds of this process, all nodes together, without the upkeep that goes on
