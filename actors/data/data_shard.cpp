@@ -15,6 +15,10 @@ namespace shoal::actors {
 namespace {
 
 constexpr std::uint64_t most_listed_index_blocks = 4096;
+/// Ranges that the commits of one member may make the shard report in each lease time.
+constexpr std::uint64_t most_reported = 4096;
+/// In each sixteenth of a lease time, a member may waste as many samples as it may have leased.
+constexpr int waste_refills = 16;
 
 enum timer : std::uint32_t { lease_timer = 1, publish_timer = 2, beat_timer = 3, look_token = 1 };
 
@@ -29,9 +33,14 @@ public:
     of_.send(to, std::move(content));
   }
   void watch(const caf::actor& whom) override { of_.monitor(whom); }
+  std::optional<std::size_t> replica_of(const caf::strong_actor_ptr& address,
+                                        std::string_view certificate) override {
+    return address ? of_.settings_.find_shard(address, certificate) : std::nullopt;
+  }
   void role_changed() override {
     if (of_.settings_.role) *of_.settings_.role = of_.replica_->role();
     of_.clients_.clear();
+    of_.peers_of_.clear();
     of_.owed_.clear();
     of_.publish();
     of_.arm_lease_timer();
@@ -39,7 +48,7 @@ public:
   void reserved() override {
     for (const auto& [peer, credit] : std::exchange(of_.owed_, {}))
       if (const auto client = of_.clients_.find(peer); client != of_.clients_.end())
-        of_.lease(peer, client->second, credit);
+        of_.lease(peer, client->second.address, credit);
   }
   void ledger_lost(std::uint64_t before) override { of_.ledger_lost(before); }
   void merged(const sample_ledger::merge_result& what) override {
@@ -53,7 +62,7 @@ public:
     for (const auto& loss : what.revoked) of_.tell_lost(loss.peer, loss.ranges);
     of_.arm_lease_timer();
   }
-  void refused(std::string why) override { of_.misbehaviour(0, std::move(why)); }
+  void refused(std::string why) override { of_.misbehaviour(of_.sender_peer(), std::move(why)); }
 
 private:
   data_shard& of_;
@@ -63,11 +72,14 @@ data_shard::data_shard(caf::actor_config& config, host& on, data_shard_config se
                        std::shared_ptr<const sample_source> source,
                        std::shared_ptr<sample_ledger> ledger)
     : protocol_actor(config, on), settings_(std::move(settings)), source_(std::move(source)),
-      ledger_(std::move(ledger)) {
+      ledger_(std::move(ledger)),
+      budgets_({{settings_.max_leased * waste_refills, settings_.max_leased, most_reported},
+                settings_.lease_time}) {
   SHOAL_CHECK(source_ != nullptr && ledger_ != nullptr, "a shard needs a source and a ledger");
   SHOAL_CHECK(source_->sample_bytes() > 0, "samples have a size");
   if (settings_.replication.replicas < 2) return;
   SHOAL_CHECK(settings_.dht, "replicas find each other through the DHT");
+  SHOAL_CHECK(settings_.find_shard, "replicas believe only replicas");
   replica_world_ = std::make_unique<replica_world>(*this);
   replica_ = std::make_unique<shard_replica>(*replica_world_, settings_.replication, *ledger_);
 }
@@ -76,6 +88,7 @@ data_shard::~data_shard() = default;
 
 void data_shard::on_exit() {
   clients_.clear();
+  peers_of_.clear();
   helper_ = {};
   if (replica_) replica_->clear();
   settings_.dht = nullptr;
@@ -119,7 +132,9 @@ caf::behavior data_shard::replica_behavior() {
   return {
       [this](const sample_request& what) {
         if (answers()) return on_request(what);
-        if (what.reply_to) send(what.reply_to, not_primary{replica_->known_primary()});
+        if (!is_senders(what.reply_to))
+          return misbehaviour(sender_peer(), "sample_request: the reply goes to another host");
+        send(what.reply_to, not_primary{replica_->known_primary()});
       },
       [this](const samples_returned& what) {
         if (answers()) on_returned(what);
@@ -136,11 +151,15 @@ caf::behavior data_shard::replica_behavior() {
       },
       [this](const dial_request& what) { on_dial_request(what); },
       [this](const dialled& what) { on_dialled(what); },
-      [this](const replica_hello& what) { replica_->on(what); },
-      [this](const ledger_update& what) { replica_->on(what); },
+      [this](const replica_hello& what) { replica_->on(what, current_sender()); },
+      [this](const ledger_update& what) { replica_->on(what, current_sender()); },
       [this](const ledger_received& what) { replica_->on(what, current_sender()); },
       [this](const not_primary& what) { replica_->on(what, current_sender()); },
-      [this](const found& what) { replica_->found(what.records); },
+      [this](const found& what) {
+        if (sender_peer() != here().id())
+          return misbehaviour(sender_peer(), "found: not from this host's DHT node");
+        replica_->found(what.records);
+      },
       [this](const tick& what) {
         if (what.kind == lease_timer && !answers())
           lease_timer_runs_ = false;
@@ -182,25 +201,44 @@ void data_shard::ledger_lost(std::uint64_t before) {
 }
 
 void data_shard::on_request(const sample_request& what) {
-  if (!what.reply_to) return misbehaviour(what.peer, "sample_request: nobody to reply to");
+  const auto peer = sender_peer();
+  const auto member = sender_member();
+  // Otherwise a small request would send many samples to a host that did not ask.
+  if (!is_senders(what.reply_to))
+    return misbehaviour(peer, "sample_request: the reply goes to another host");
   if (what.credit > settings_.max_credit)
-    return misbehaviour(what.peer, "sample_request: too much credit");
+    return misbehaviour(peer, "sample_request: too much credit");
   const auto held = checked_ranges(what.held, settings_.max_ranges);
-  if (!held) return misbehaviour(what.peer, "sample_request: " + held.error());
-  if (ledger_->leased_by(what.peer) + what.credit > settings_.max_leased)
-    return misbehaviour(what.peer, "sample_request: too many leases");
+  if (!held) return misbehaviour(peer, "sample_request: " + held.error());
+  const auto claimed = ledger_->unrecorded(*held);
+  if (claimed > budgets_.left(member, member_budgets::claimed, now()))
+    return misbehaviour(peer, "sample_request: claims more samples than one member may");
+  budgets_.take(member, member_budgets::claimed, claimed, now());
 
-  clients_.insert_or_assign(what.peer, what.reply_to);
-  auto renewal = ledger_->renew(what.peer, *held, now());
-  refuse_claim(what.peer, "sample_request: holds samples that it never got",
-               std::move(renewal.unknown));
-  tell_lost(what.peer, std::move(renewal.lost));
-  moved(sample_state::leased, what.peer, std::move(renewal.claimed));
+  clients_.insert_or_assign(peer, client{what.reply_to, member});
+  peers_of_[member].insert(peer);
+  auto renewal = ledger_->renew(peer, *held, now());
+  refuse_claim(peer, "sample_request: holds samples that it never got", std::move(renewal.unknown));
+  tell_lost(peer, std::move(renewal.lost));
+  moved(sample_state::leased, peer, std::move(renewal.claimed));
 
-  if (what.credit > 0) lease(what.peer, what.reply_to, what.credit);
-  forget_idle(what.peer);
+  if (what.credit > 0 && may_lease(peer, member, what.credit))
+    lease(peer, what.reply_to, what.credit);
+  forget_idle(peer);
   arm_lease_timer();
   replicate();
+}
+
+bool data_shard::may_lease(peer_id peer, member_id member, std::uint32_t credit) {
+  std::uint64_t leased = 0;
+  for (const auto each : peers_of_[member]) leased += ledger_->leased_by(each);
+  if (leased + credit > settings_.max_leased) {
+    misbehaviour(peer, "sample_request: too many leases");
+    return false;
+  }
+  if (budgets_.left(member, member_budgets::wasted, now()) > 0) return true;
+  misbehaviour(peer, "sample_request: too many samples that it did not use");
+  return false;
 }
 
 void data_shard::lease(peer_id peer, const caf::actor& to, std::uint32_t credit) {
@@ -208,6 +246,9 @@ void data_shard::lease(peer_id peer, const caf::actor& to, std::uint32_t credit)
   auto leased = ledger_->lease(peer, credit, now());
   report_doubtful(peer, leased);
   for (const auto& range : leased) stream(to, range);
+  if (index_count(leased) < credit && ledger_->exhausted() && !std::exchange(said_exhausted_, true))
+    here().observe(
+        samples_reported{"exhausted: this shard has issued its whole index block", 0, 0, {}});
   if (const auto got = index_count(leased); replica_ && got < credit)
     owed_[peer] = static_cast<std::uint32_t>(
         std::min<std::uint64_t>(owed_[peer] + credit - got, settings_.max_credit));
@@ -243,12 +284,20 @@ void data_shard::stream(const caf::actor& to, const sample_range& range) {
 }
 
 void data_shard::on_returned(const samples_returned& what) {
+  const auto peer = sender_peer();
+  if (peer == 0) return misbehaviour(0, "samples_returned: from nobody");
   const auto ranges = checked_ranges(what.ranges, settings_.max_ranges);
-  if (!ranges) return misbehaviour(what.peer, "samples_returned: " + ranges.error());
-  auto result = ledger_->give_back(what.peer, *ranges);
-  refuse_claim(what.peer, "samples_returned: samples that it never got", std::move(result.unknown));
-  moved(sample_state::returned, what.peer, std::move(result.returned));
-  forget_idle(what.peer);
+  if (!ranges) return misbehaviour(peer, "samples_returned: " + ranges.error());
+  const auto member = sender_member();
+  const auto claimed = ledger_->unrecorded(*ranges);
+  if (claimed > budgets_.left(member, member_budgets::claimed, now()))
+    return misbehaviour(peer, "samples_returned: claims more samples than one member may");
+  budgets_.take(member, member_budgets::claimed, claimed, now());
+  auto result = ledger_->give_back(peer, *ranges);
+  refuse_claim(peer, "samples_returned: samples that it never got", std::move(result.unknown));
+  charge_wasted(peer, result.returned);
+  moved(sample_state::returned, peer, std::move(result.returned));
+  forget_idle(peer);
   replicate();
 }
 
@@ -261,43 +310,72 @@ void data_shard::refuse_claim(peer_id peer, std::string what, std::vector<sample
 }
 
 void data_shard::on_commit(const commit& what, std::function<void()> then) {
+  const auto sender = sender_member();
   const auto refuse = [&](std::string why) {
-    misbehaviour(0, "commit: " + std::move(why));
+    misbehaviour(sender_peer(), "commit: " + std::move(why));
     // Also confirmed, so that the sender does not repeat it.
     replicate(then);
   };
-  if (what.parts_total == 0) return refuse("a round without parts");
+  if (sender.is_zero()) return misbehaviour(0, "commit: from nobody");
   if (what.entries.size() > settings_.max_entries) return refuse("too many members");
   // A commit with any error is refused as a whole.
   std::vector<std::vector<sample_range>> checked;
   checked.reserve(what.entries.size());
   for (const auto& entry : what.entries) {
-    if (entry.parts_included > what.parts_total)
-      return refuse("more parts included than there are");
     auto ranges = checked_ranges(entry.ranges, settings_.max_ranges);
     if (!ranges) return refuse(ranges.error());
     checked.push_back(std::move(*ranges));
   }
+  if (auto said = commit_is_plausible(what, sender, checked); !said) return refuse(said.error());
+  for (const auto& ranges : checked)
+    budgets_.take(sender, member_budgets::claimed, ledger_->unrecorded(ranges), now());
   bool known = true;
   for (std::size_t i = 0; replica_ && i < checked.size(); ++i)
     known = known &&
             ledger_->may_be_leased_elsewhere(ledger_->unknown_to(what.entries[i].peer, checked[i]));
-  if (known) return commit_all(what, checked, then);
-  replica_->when_roles_confirmed([this, what, checked = std::move(checked),
-                                  then = std::move(then)] { commit_all(what, checked, then); });
+  if (known) return commit_all(what, sender, checked, then);
+  replica_->when_roles_confirmed(
+      [this, what, sender, checked = std::move(checked), then = std::move(then)] {
+        commit_all(what, sender, checked, then);
+      });
 }
 
-void data_shard::commit_all(const commit& what, std::span<const std::vector<sample_range>> ranges,
+result<void>
+data_shard::commit_is_plausible(const commit& what, member_id sender,
+                                std::span<const std::vector<sample_range>> ranges) const {
+  if (what.parts_total == 0) return failure{"a round without parts"};
+  for (const auto& entry : what.entries)
+    if (entry.parts_included > what.parts_total)
+      return failure{"more parts included than there are"};
+  std::size_t count = 0;
+  std::uint64_t claimed = 0;
+  for (const auto& each : ranges) {
+    count += each.size();
+    claimed += ledger_->unrecorded(each);
+  }
+  if (count > settings_.max_ranges) return failure{"too many ranges of samples"};
+  // Without the limit, a member could fill the memory with samples that no shard has issued.
+  if (claimed > budgets_.left(sender, member_budgets::claimed, now()))
+    return failure{"claims more samples of other shards than one member may"};
+  if (budgets_.left(sender, member_budgets::reported, now()) == 0)
+    return failure{"too many commits that contradict others"};
+  return {};
+}
+
+void data_shard::commit_all(const commit& what, member_id sender,
+                            std::span<const std::vector<sample_range>> ranges,
                             const std::function<void()>& then) {
   for (std::size_t i = 0; i < ranges.size(); ++i)
-    commit_one(what, what.entries[i].peer, ranges[i], what.entries[i].parts_included);
+    commit_one(what, sender, what.entries[i].peer, ranges[i], what.entries[i].parts_included);
   replicate(then);
 }
 
-void data_shard::commit_one(const commit& what, peer_id peer, std::span<const sample_range> ranges,
-                            std::uint32_t parts_included) {
+void data_shard::commit_one(const commit& what, member_id sender, peer_id peer,
+                            std::span<const sample_range> ranges, std::uint32_t parts_included) {
   auto result =
       ledger_->commit(peer, ranges, what.epoch, what.group, parts_included, what.parts_total);
+  budgets_.take(sender, member_budgets::reported, result.repeated.size() + result.disputed.size(),
+                now());
   if (!result.unknown.empty()) misbehaviour(0, "commit: samples that their peer never got");
   moved(sample_state::committed, peer, std::move(result.committed), what, parts_included);
   moved(sample_state::partial, peer, std::move(result.partial), what, parts_included);
@@ -323,6 +401,7 @@ void data_shard::on_lease_timer() {
   for (auto& loss : ledger_->expire(now())) {
     tell_lost(loss.peer, loss.ranges);
     report_doubtful(loss.peer, loss.ranges);
+    charge_wasted(loss.peer, loss.ranges);
     moved(sample_state::returned, loss.peer, std::move(loss.ranges));
     forget_idle(loss.peer);
   }
@@ -346,7 +425,10 @@ void data_shard::publish() {
   what.entry.subkey = fmt::format("{}#{:x}", here().name(), here().id());
   what.entry.address = address();
   what.entry.expires_utc_ns = here().utc_ns() + settings_.record_lifetime.count();
-  if (replica_) what.entry.value = replica_->record().pack();
+  // Peers that have no link to this host learn its name from the certificate.
+  what.entry.value = shard_record{replica_ ? std::optional(replica_->record()) : std::nullopt,
+                                  here().certificate()}
+                         .pack();
   send(settings_.dht, std::move(what));
   if (!replica_) set_timer(settings_.record_lifetime / 2, publish_timer);
 }
@@ -354,11 +436,23 @@ void data_shard::publish() {
 void data_shard::tell_lost(peer_id peer, std::vector<sample_range> ranges) {
   if (ranges.empty()) return;
   if (const auto client = clients_.find(peer); client != clients_.end())
-    send(client->second, lease_lost{std::move(ranges)});
+    send(client->second.address, lease_lost{std::move(ranges)});
 }
 
 void data_shard::forget_idle(peer_id peer) {
-  if (ledger_->leased_by(peer) == 0 && !owed_.contains(peer)) clients_.erase(peer);
+  if (ledger_->leased_by(peer) > 0 || owed_.contains(peer)) return;
+  const auto client = clients_.find(peer);
+  if (client == clients_.end()) return;
+  if (const auto of = peers_of_.find(client->second.member); of != peers_of_.end()) {
+    of->second.erase(peer);
+    if (of->second.empty()) peers_of_.erase(of);
+  }
+  clients_.erase(client);
+}
+
+void data_shard::charge_wasted(peer_id peer, std::span<const sample_range> ranges) {
+  if (const auto client = clients_.find(peer); client != clients_.end())
+    budgets_.take(client->second.member, member_budgets::wasted, index_count(ranges), now());
 }
 
 void data_shard::on_dial_request(const dial_request& what) {

@@ -11,6 +11,10 @@
 // - Every transition is observed as samples_moved, every index that two rounds may hold as
 //   samples_reported.
 //
+// Trust: a peer is the host that sent the message. It changes its own leases only, and gets samples
+// at its own host only. Each member has limits: leased samples, and the budgets of
+// member_budgets.hpp. A commit still speaks for other peers (commit_is_plausible).
+//
 // Bytes on the wire: samples * sample_bytes, in ceil(samples / (chunk_bytes / sample_bytes))
 // messages for each contiguous range.
 //
@@ -18,9 +22,11 @@
 // shard_replica.hpp has the protocol of replicas. A shard without replicas runs no such protocol.
 #pragma once
 
+#include "actors/data/member_budgets.hpp"
 #include "actors/data/messages.hpp"
 #include "actors/data/sample_ledger.hpp"
 #include "actors/data/sample_source.hpp"
+#include "actors/data/shard_hosts.hpp"
 #include "actors/data/shard_replica.hpp"
 #include "actors/protocol_actor.hpp"
 #include "actors/reachability.hpp"
@@ -31,26 +37,32 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
+#include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace shoal::actors {
 
 enum class sample_state : std::uint8_t; // actors/data/observations.hpp
 
 /// The DHT key with one record for each shard. The sub-key is the name and incarnation of the host.
-/// The value is a replica_record, or empty for a shard without replicas.
+/// The value is a shard_record.
 inline constexpr std::string_view data_shard_key = "data.shard";
 
 struct data_shard_config {
   duration lease_time = std::chrono::minutes{5}; ///< until a lease ends without a renewal
   std::uint32_t chunk_bytes = 64 * 1024;
   std::uint32_t max_credit = 1 << 16;  ///< limit for one request
-  std::uint64_t max_leased = 1 << 22;  ///< samples that one peer may have leased
-  std::uint32_t max_ranges = 1 << 16;  ///< limit for one list of a message
+  std::uint64_t max_leased = 1 << 16;  ///< samples that one member may have leased
+  std::uint32_t max_ranges = 1 << 16;  ///< limit for the lists of a message
   std::uint32_t max_entries = 1 << 12; ///< members in one commit
   caf::actor dht; ///< DHT node of this host; empty: the shard publishes nothing
   duration record_lifetime = std::chrono::minutes{1};
   replica_config replication;
+  /// Says which hosts are replicas. Required if there are replicas.
+  shard_finder find_shard;
   /// How long a dialling for another peer may take (actors/reachability.hpp).
   duration dial_timeout = std::chrono::seconds{2};
   /// The current role, for observers outside the actor; may be null.
@@ -75,6 +87,8 @@ private:
   class replica_world;
 
   void on_request(const sample_request& what);
+  /// True if `member` may get `credit` more samples. Reports why not.
+  bool may_lease(peer_id peer, member_id member, std::uint32_t credit);
   /// Leases as many samples as are available, and the rest when more are reserved.
   void lease(peer_id peer, const caf::actor& to, std::uint32_t credit);
   bool answers() const { return !replica_ || replica_->primary(); }
@@ -88,10 +102,16 @@ private:
   void on_returned(const samples_returned& what);
   /// Calls `then` when the result is replicated; never if this primary yields first.
   void on_commit(const commit& what, std::function<void()> then);
-  void commit_all(const commit& what, std::span<const std::vector<sample_range>> ranges,
+  /// Succeeds if the commit is well-formed and its sender is within its limits. The check of the
+  /// round's certificate belongs here, too. Without it, a member can name a round that never was,
+  /// and so end the leases of other peers.
+  result<void> commit_is_plausible(const commit& what, member_id sender,
+                                   std::span<const std::vector<sample_range>> ranges) const;
+  void commit_all(const commit& what, member_id sender,
+                  std::span<const std::vector<sample_range>> ranges,
                   const std::function<void()>& then);
-  void commit_one(const commit& what, peer_id peer, std::span<const sample_range> ranges,
-                  std::uint32_t parts_included);
+  void commit_one(const commit& what, member_id sender, peer_id peer,
+                  std::span<const sample_range> ranges, std::uint32_t parts_included);
   /// Handles the claim of `peer` to `ranges` that it never got here. The peer is reported as
   /// faulty, unless another primary leased them to it.
   void refuse_claim(peer_id peer, std::string what, std::vector<sample_range> ranges);
@@ -104,6 +124,8 @@ private:
   void tell_lost(peer_id peer, std::vector<sample_range> ranges);
   /// Drops the address of a peer without leases.
   void forget_idle(peer_id peer);
+  /// Charges the member of `peer` for samples that were sent and not used.
+  void charge_wasted(peer_id peer, std::span<const sample_range> ranges);
   void on_dial_request(const dial_request& what);
   void on_dialled(const dialled& what);
   void moved(sample_state to, peer_id peer, std::vector<sample_range> ranges);
@@ -113,7 +135,14 @@ private:
   data_shard_config settings_;
   std::shared_ptr<const sample_source> source_;
   std::shared_ptr<sample_ledger> ledger_;
-  std::map<peer_id, caf::actor> clients_; // peers with leases
+  struct client {
+    caf::actor address;
+    member_id member;
+  };
+  std::map<peer_id, client> clients_;               // peers with leases
+  std::map<member_id, std::set<peer_id>> peers_of_; // the peers in clients_
+  member_budgets budgets_;
+  bool said_exhausted_ = false;
   bool lease_timer_runs_ = false;
   std::unique_ptr<replica_world> replica_world_;
   std::unique_ptr<shard_replica> replica_; // null without replicas

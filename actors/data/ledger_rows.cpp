@@ -49,13 +49,29 @@ ledger_row row_of(const sample_ledger::report& said) {
   return out;
 }
 
+/// Calls `add(first, count)` for the part of [first, end) in each index block.
+template <class Add>
+void by_block(std::uint64_t first, std::uint64_t end, Add add) {
+  while (first < end) {
+    const auto left = index_block_size - first % index_block_size;
+    const auto count = std::min(end - first, left);
+    add(first, count);
+    first += count;
+  }
+}
+
 } // namespace
 
 std::vector<ledger_row> rows_of(const sample_ledger::changes& what, duration now) {
   std::vector<ledger_row> out;
-  for (const auto& p : what.states) out.push_back(row_of(p.first, p.size(), p.value, now));
+  for (const auto& p : what.states)
+    by_block(p.first, p.end, [&](std::uint64_t first, std::uint64_t count) {
+      out.push_back(row_of(first, count, p.value, now));
+    });
   for (const auto& [peer, had] : what.former)
-    out.push_back(plain_row(kind::former, had.first, had.size(), peer));
+    by_block(had.first, had.end, [&, peer = peer](std::uint64_t first, std::uint64_t count) {
+      out.push_back(plain_row(kind::former, first, count, peer));
+    });
   for (const auto& said : what.reports) out.push_back(row_of(said));
   for (const auto& p : what.doubtful.pieces())
     out.push_back(plain_row(kind::doubtful, p.first, p.size()));
@@ -69,10 +85,14 @@ std::vector<ledger_row> rows_of(const sample_ledger::changes& what, duration now
 std::vector<ledger_row> rows_of(const sample_ledger& what, duration now) {
   std::vector<ledger_row> out;
   for (const auto& row : what.snapshot())
-    out.push_back(row_of(row.first, row.count, row.state, now));
+    by_block(row.first, row.first + row.count, [&](std::uint64_t first, std::uint64_t count) {
+      out.push_back(row_of(first, count, row.state, now));
+    });
   for (const auto& [peer, had] : what.former())
     for (const auto& p : had.pieces())
-      out.push_back(plain_row(kind::former, p.first, p.size(), peer));
+      by_block(p.first, p.end, [&, peer = peer](std::uint64_t first, std::uint64_t count) {
+        out.push_back(plain_row(kind::former, first, count, peer));
+      });
   for (const auto& said : what.reports()) out.push_back(row_of(said));
   for (const auto& p : what.doubtful().pieces())
     out.push_back(plain_row(kind::doubtful, p.first, p.size()));
@@ -88,6 +108,12 @@ result<void> apply_rows(std::span<const ledger_row> rows, sample_ledger& to, dur
     if (row.what > static_cast<std::uint8_t>(kind::settled))
       return failure{"a row of an unknown kind"};
     const auto what = static_cast<kind>(row.what);
+    // An index has its state from one replica, which issues indices of one block. A larger row
+    // would become a list that fills the memory when its leases expire.
+    const bool of_one_block = what <= kind::former;
+    if (of_one_block &&
+        row.first / index_block_size != (row.first + row.count - 1) / index_block_size)
+      return failure{"a row beyond its index block"};
     const bool of_a_round = what == kind::committed || what == kind::partial ||
                             what == kind::repeated || what == kind::disputed;
     if (of_a_round && (row.parts_total == 0 || row.parts_included > row.parts_total))

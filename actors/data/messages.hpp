@@ -18,12 +18,11 @@ namespace shoal::actors {
 
 /// Asks the shard for up to `credit` more samples, and renews the leases in `held`.
 struct sample_request {
-  peer_id peer = 0;
-  caf::actor reply_to;
+  caf::actor reply_to; ///< on the sender's host
   std::uint32_t credit = 0;
   /// The leases that the peer believes to hold. Only these are renewed.
   std::vector<sample_range> held;
-  SHOAL_MESSAGE(sample_request, x.peer, x.reply_to, x.credit, x.held)
+  SHOAL_MESSAGE(sample_request, x.reply_to, x.credit, x.held)
 };
 
 /// The samples of `range`, of `data.size() / range.count` bytes each, leased to the receiver.
@@ -33,11 +32,10 @@ struct samples {
   SHOAL_MESSAGE(samples, x.range, x.data)
 };
 
-/// Leased samples that this peer will not use.
+/// Leased samples that the sender will not use.
 struct samples_returned {
-  peer_id peer = 0;
   std::vector<sample_range> ranges;
-  SHOAL_MESSAGE(samples_returned, x.peer, x.ranges)
+  SHOAL_MESSAGE(samples_returned, x.ranges)
 };
 
 /// The samples of one member of a finished round.

@@ -18,6 +18,8 @@ namespace shoal::actors {
 class piece_order {
 public:
   static constexpr std::size_t most_early = 256;
+  /// The rows of all waiting pieces: about 25 MB.
+  static constexpr std::size_t most_early_rows = std::size_t{1} << 18;
 
   /// The current stream; 0 before the first one.
   std::uint64_t stream() const noexcept { return stream_; }
@@ -26,7 +28,7 @@ public:
 
   /// Calls `take(piece, begins)` for `what` if it is next, and then for waiting pieces that follow.
   /// `begins`: the piece is the first of a stream. If `take` returns false, the piece does not
-  /// count and the calls end. Early pieces wait. Pieces beyond `most_early`, repeated ones and
+  /// count and the calls end. Early pieces wait. Pieces beyond the two limits, repeated ones and
   /// those of older streams are dropped.
   template <class Take>
   void add(const ledger_update& what, Take take) {
@@ -34,19 +36,24 @@ public:
     if (!begins && (what.stream != stream_ || what.sequence != taken_ + 1)) {
       const bool late =
           what.stream < stream_ || (what.stream == stream_ && what.sequence <= taken_);
-      if (!late && early_.size() < most_early)
-        early_.insert_or_assign({what.stream, what.sequence}, what);
+      if (!late && early_.size() < most_early &&
+          early_rows_ + what.rows.size() <= most_early_rows &&
+          early_.try_emplace({what.stream, what.sequence}, what).second)
+        early_rows_ += what.rows.size();
       return;
     }
     if (begins) {
       stream_ = what.stream;
       taken_ = 0;
-      early_.erase(early_.begin(), early_.lower_bound({stream_, 0}));
+      const auto current = early_.lower_bound({stream_, 0});
+      for (auto at = early_.begin(); at != current; at = early_.erase(at))
+        early_rows_ -= at->second.rows.size();
     }
     if (!take(what, begins)) return;
     ++taken_;
     for (auto next = early_.extract({stream_, taken_ + 1}); !next.empty();
          next = early_.extract({stream_, taken_ + 1})) {
+      early_rows_ -= next.mapped().rows.size();
       if (!take(next.mapped(), false)) return;
       ++taken_;
     }
@@ -55,10 +62,12 @@ public:
   void clear() {
     stream_ = taken_ = 0;
     early_.clear();
+    early_rows_ = 0;
   }
 
 private:
   std::uint64_t stream_ = 0, taken_ = 0;
+  std::size_t early_rows_ = 0;
   std::map<std::pair<std::uint64_t, std::uint64_t>, ledger_update> early_; // by stream and sequence
 };
 

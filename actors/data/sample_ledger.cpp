@@ -338,7 +338,9 @@ void sample_ledger::take_over(std::uint64_t index_block, std::uint64_t reserved,
   unclaimed.expires = now + lease_time_;
   for (const auto& p : all_.pieces())
     if (p.value.state == kind::returned) set(p.first, p.end, unclaimed);
-  if (const auto known = end_of(index_block); index_block != index_block_ && known < reserved) {
+  const auto known = end_of(index_block);
+  reserved = std::min({reserved, known + most_reserved, (index_block + 1) * index_block_size});
+  if (index_block != index_block_ && known < reserved) {
     set(known, reserved, unclaimed);
     append_range(skipped_, known, reserved);
   }
@@ -355,6 +357,15 @@ bool sample_ledger::may_be_leased_elsewhere(std::span<const sample_range> ranges
   return std::all_of(ranges.begin(), ranges.end(), [this](const auto& range) {
     return diverged() || doubtful_.covers(range.first, range.end());
   });
+}
+
+std::uint64_t sample_ledger::unrecorded(std::span<const sample_range> ranges) const {
+  std::uint64_t out = 0;
+  for (const auto& range : ranges) {
+    out += range.count;
+    for (const auto& p : all_.pieces(range.first, range.end())) out -= p.size();
+  }
+  return out;
 }
 
 std::vector<sample_range> sample_ledger::unknown_to(peer_id peer,

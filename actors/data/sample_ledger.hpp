@@ -46,8 +46,10 @@
 namespace shoal::actors {
 
 /// The number of indices in a block. One incarnation of a replica issues fresh indices from one
-/// block. A shard without replicas has block 0 at first, so its indices are 0, 1, ...
-inline constexpr std::uint64_t index_block_size = std::uint64_t{1} << 32;
+/// block. A shard without replicas has block 0 at first, so its indices are 0, 1, ... A cluster
+/// numbers blocks by the time, and 64 bits hold all blocks until the year 2110
+/// (scenarios/runner/node.hpp).
+inline constexpr std::uint64_t index_block_size = std::uint64_t{1} << 30;
 
 class sample_ledger {
 public:
@@ -99,6 +101,8 @@ public:
   };
   /// Further reports are counted and not kept, so that false commits cannot fill the memory.
   static constexpr std::size_t max_reports = std::size_t{1} << 20;
+  /// A replica reserves at most this many fresh indices at a time.
+  static constexpr std::uint64_t most_reserved = std::uint64_t{1} << 20;
 
   struct row {
     std::uint64_t first = 0, count = 0;
@@ -174,6 +178,8 @@ public:
   void reserve(std::uint64_t end) { limit_ = end; }
   /// The next fresh index.
   std::uint64_t next() const noexcept { return next_; }
+  /// True if this replica has issued its whole block.
+  bool exhausted() const noexcept { return next_ >= (index_block_ + 1) * index_block_size; }
   /// The blocks below this number belong to known replicas. Unknown indices in them belong to the
   /// first peer that claims them.
   void know_index_blocks(std::uint64_t below) {
@@ -185,8 +191,9 @@ public:
   /// indices that are not final become uncertain, and so do all that it may issue.
   void diverge_from(std::uint64_t index_block);
   /// Takes over from the former primary, of that block, which is gone. It may have issued indices
-  /// below `reserved`, and leased returned ones again: these leases become unclaimed. Unless its
-  /// death is confirmed, diverge_from() follows.
+  /// below `reserved`, and leased returned ones again: these leases become unclaimed. Only
+  /// most_reserved indices above the known ones count. Unless its death is confirmed,
+  /// diverge_from() follows.
   void take_over(std::uint64_t index_block, std::uint64_t reserved, bool confirmed_dead,
                  duration now);
   /// No live replica knows the indices of earlier blocks. They become doubtful for good.
@@ -200,6 +207,8 @@ public:
   /// True if another primary may have leased each of `ranges`. A peer that claims them is then not
   /// faulty.
   bool may_be_leased_elsewhere(std::span<const sample_range> ranges) const;
+  /// The number of indices in `ranges` that this primary has no record of.
+  std::uint64_t unrecorded(std::span<const sample_range> ranges) const;
   /// The part of `ranges` that `peer` never got from this primary.
   std::vector<sample_range> unknown_to(peer_id peer, std::span<const sample_range> ranges) const;
   const interval_set& uncertain() const noexcept { return uncertain_; }

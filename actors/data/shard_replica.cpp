@@ -4,6 +4,7 @@
 #include "actors/data/sample_ranges.hpp"
 
 #include <caf/actor_cast.hpp>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
@@ -17,11 +18,26 @@ namespace {
 using role = replica_role;
 using packed = std::array<std::uint64_t, 2>;
 
+// The first byte of a shard's record.
+constexpr std::byte alone{0}, has_replicas{1};
+
 caf::actor_addr address_of(const caf::actor& whom) {
   return caf::actor_cast<caf::actor_addr>(whom);
 }
 
+caf::strong_actor_ptr strong(const caf::actor& whom) {
+  return caf::actor_cast<caf::strong_actor_ptr>(whom);
+}
+
 constexpr std::int64_t most_stalled_beats = 8;
+/// A follower that has stalled n times waits for (2^n - 1) * most_stalled_beats.
+constexpr unsigned most_doublings = 6;
+/// Replicas that were found and have not followed yet, in units of the number of replicas.
+constexpr std::size_t most_known = 16;
+/// Rows of one message. A message of a correct replica has fewer, because it is cut.
+constexpr std::size_t most_rows = std::size_t{1} << 16;
+/// Rows of a whole ledger that arrives: about as many as fit into 1 GiB.
+constexpr std::size_t most_ledger_rows = std::size_t{1} << 23;
 
 /// The last index_block whose indices fit into 64 bits.
 constexpr std::uint64_t last_index_block =
@@ -29,20 +45,40 @@ constexpr std::uint64_t last_index_block =
 
 } // namespace
 
-payload replica_record::pack() const {
-  packed words{index_block, static_cast<std::uint64_t>(role)};
-  std::vector<std::byte> bytes(sizeof words);
-  std::memcpy(bytes.data(), words.data(), sizeof words);
+payload shard_record::pack() const {
+  if (!replica && certificate.empty()) return {};
+  std::vector<std::byte> bytes{replica ? has_replicas : alone};
+  const auto add = [&bytes](const void* from, std::size_t size) {
+    const auto* first = static_cast<const std::byte*>(from);
+    bytes.insert(bytes.end(), first, first + size);
+  };
+  if (replica) {
+    const packed words{replica->index_block, static_cast<std::uint64_t>(replica->role)};
+    add(words.data(), sizeof words);
+  }
+  add(certificate.data(), certificate.size());
   return payload{std::move(bytes)};
 }
 
-std::optional<replica_record> replica_record::unpack(const payload& bytes) {
-  packed words;
-  if (bytes.size() != sizeof words || bytes.is_size_only()) return std::nullopt;
-  std::memcpy(words.data(), bytes.bytes().data(), sizeof words);
-  if (words[0] > last_index_block || words[1] > static_cast<std::uint64_t>(role::yielding))
-    return std::nullopt;
-  return replica_record{words[0], static_cast<actors::replica_role>(words[1])};
+std::optional<shard_record> shard_record::unpack(const payload& from) {
+  shard_record out;
+  if (from.is_size_only()) return std::nullopt;
+  if (from.size() == 0) return out;
+  auto bytes = from.bytes();
+  if (bytes[0] != alone && bytes[0] != has_replicas) return std::nullopt;
+  const bool with_replica = bytes[0] == has_replicas;
+  bytes = bytes.subspan(1);
+  if (with_replica) {
+    packed words;
+    if (bytes.size() < sizeof words) return std::nullopt;
+    std::memcpy(words.data(), bytes.data(), sizeof words);
+    if (words[0] > last_index_block || words[1] > static_cast<std::uint64_t>(role::yielding))
+      return std::nullopt;
+    out.replica = replica_record{words[0], static_cast<actors::replica_role>(words[1])};
+    bytes = bytes.subspan(sizeof words);
+  }
+  out.certificate.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  return out;
 }
 
 shard_replica::shard_replica(io& world, replica_config config, sample_ledger& ledger)
@@ -67,6 +103,7 @@ void shard_replica::clear() {
   other_backups_.clear();
   former_backups_.clear();
   dead_backups_.clear();
+  stalls_.clear();
   seekers_.clear();
   dead_.clear();
   known_.clear();
@@ -137,13 +174,19 @@ void shard_replica::follow(const replica_info& whom, bool at_once) {
 void shard_replica::found(const std::vector<shared<actors::record>>& records) {
   for (const auto& each : records) {
     const auto& r = *each;
-    const auto what = replica_record::unpack(r.value);
-    if (!what || !r.address || r.address == world_.self() || dead_.contains(address_of(r.address)))
+    const auto said = shard_record::unpack(r.value);
+    if (!said || !said->replica || !r.address || r.address == world_.self() ||
+        dead_.contains(address_of(r.address)))
       continue;
+    // Every member can store a record here.
+    if (!world_.replica_of(strong(r.address), said->certificate)) continue;
+    const auto& what = said->replica;
     ledger_.know_index_blocks(what->index_block + 1);
     const bool ours = std::any_of(followers_.begin(), followers_.end(),
                                   [&](const auto& f) { return f.second.address == r.address; });
     if (ours || (role_ != role::primary && (role_ != role::seeking || primary_))) continue;
+    if (!known_.contains(address_of(r.address)) && known_.size() >= most_known * config_.replicas)
+      continue;
     known_.insert_or_assign(address_of(r.address), what->index_block);
     if (watched_.insert(address_of(r.address)).second) world_.watch(r.address);
     greet(r.address);
@@ -155,17 +198,8 @@ bool shard_replica::beat() {
   ++beats_;
   switch (role_) {
   case role::primary: {
-    // A follower is dropped only after a cut would be noticed. Otherwise this replica would not
-    // diverge from one that serves behind a cut.
-    const auto most_stalled =
-        std::max(most_stalled_beats, config_.detection_time / config_.beat + 2);
-    for (auto at = followers_.begin(); at != followers_.end();) {
-      auto& f = at->second;
-      f.stalled = f.acked < f.sent && f.acked == f.acked_at_beat ? f.stalled + 1 : 0;
-      f.acked_at_beat = f.acked;
-      // A piece for it was lost. Its next greeting makes it a new follower.
-      at = f.stalled > most_stalled ? followers_.erase(at) : std::next(at);
-    }
+    drop_stalled();
+    end_expectations();
     sweep();
     return followers_.size() + 1 < config_.replicas && beats_ % 2 == 0;
   }
@@ -195,9 +229,44 @@ bool shard_replica::beat() {
   return true;
 }
 
+void shard_replica::drop_stalled() {
+  // A follower is dropped only after a cut would be noticed. Otherwise this replica would not
+  // diverge from one that serves behind a cut.
+  const auto most_stalled = std::max(most_stalled_beats, config_.detection_time / config_.beat + 2);
+  for (auto at = followers_.begin(); at != followers_.end();) {
+    auto& f = at->second;
+    f.stalled = f.acked < f.sent && f.acked == f.acked_at_beat ? f.stalled + 1 : 0;
+    f.acked_at_beat = f.acked;
+    if (f.stalled <= most_stalled) {
+      ++at;
+      continue;
+    }
+    // A piece for it was lost, or it does not acknowledge. Its next greeting makes it a new
+    // follower, but it must not delay the primary again and again.
+    auto& known = stalls_[f.host];
+    const auto once = most_stalled * config_.beat;
+    if (world_.now() > known.until + 100 * once) known.count = 0;
+    known.until = world_.now() + ((1 << std::min(known.count, most_doublings)) - 1) * once;
+    ++known.count;
+    at = followers_.erase(at);
+  }
+}
+
+void shard_replica::end_expectations() {
+  std::vector<std::uint64_t> overdue;
+  for (const auto& [index_block, since] : expected_)
+    if (world_.now() - since >= config_.follow_time) overdue.push_back(index_block);
+  for (const auto index_block : overdue) {
+    // Actions that wait for it must find the ledger diverged.
+    expected_.erase(index_block);
+    diverge_from(index_block);
+  }
+}
+
 void shard_replica::on(const not_primary& what, const caf::strong_actor_ptr& sender) {
-  const bool by_ours =
-      primary_ && caf::actor_cast<caf::strong_actor_ptr>(primary_->address) == sender;
+  if (!world_.replica_of(sender, {}))
+    return world_.refused("not_primary: from a host that is no replica");
+  const bool by_ours = primary_ && strong(primary_->address) == sender;
   if (role_ != role::backup && role_ != role::seeking) return;
   if (by_ours && (!what.primary || what.primary == world_.self())) {
     // That replica knows no primary and has no ledger; or it waits for this one.
@@ -217,9 +286,21 @@ void shard_replica::on(const not_primary& what, const caf::strong_actor_ptr& sen
 // -- greetings
 // --------------------------------------------------------------------------------------
 
-void shard_replica::on(const replica_hello& what) {
-  if (!what.from.address || what.from.index_block == ledger_.index_block())
-    return world_.refused("replica_hello: from nobody, or from us");
+bool shard_replica::is_from_replica(std::string_view kind, const replica_info& from,
+                                    const caf::strong_actor_ptr& sender) {
+  if (!from.address || strong(from.address) != sender) {
+    world_.refused(fmt::format("{}: not from the sender's own address", kind));
+    return false;
+  }
+  if (world_.replica_of(sender, {})) return true;
+  world_.refused(fmt::format("{}: from a host that is no replica", kind));
+  return false;
+}
+
+void shard_replica::on(const replica_hello& what, const caf::strong_actor_ptr& sender) {
+  if (!is_from_replica("replica_hello", what.from, sender)) return;
+  if (what.from.index_block == ledger_.index_block())
+    return world_.refused("replica_hello: from us");
   if (what.from.index_block > last_index_block)
     return world_.refused("replica_hello: no such index block");
   if (what.role > static_cast<std::uint8_t>(role::yielding))
@@ -275,8 +356,10 @@ void shard_replica::on(const replica_hello& what) {
 // -- the stream, as its receiver
 // ----------------------------------------------------------------------
 
-void shard_replica::on(const ledger_update& what) {
-  if (!what.from.address) return world_.refused("ledger_update: from nobody");
+void shard_replica::on(const ledger_update& what, const caf::strong_actor_ptr& sender) {
+  if (!is_from_replica("ledger_update", what.from, sender)) return;
+  if (what.rows.size() > most_rows || what.backups.size() > most_known * config_.replicas)
+    return world_.refused("ledger_update: too many rows or backups");
   if (what.from.index_block > last_index_block || what.known_index_blocks > last_index_block + 1 ||
       what.what > static_cast<std::uint8_t>(update_kind::handover))
     return world_.refused("ledger_update: no such index block, or of no kind");
@@ -291,7 +374,10 @@ void shard_replica::on(const ledger_update& what) {
   }
   if (role_ == role::yielding || !primary_ || primary_->address != what.from.address) return;
   order_.add(what, [this](const ledger_update& piece, bool begins) {
-    if (begins) incoming_.emplace(ledger_.lease_time());
+    if (begins) {
+      incoming_.emplace(ledger_.lease_time());
+      incoming_rows_ = 0;
+    }
     return take(piece);
   });
 }
@@ -299,6 +385,10 @@ void shard_replica::on(const ledger_update& what) {
 bool shard_replica::take(const ledger_update& what) {
   std::vector<ledger_row> room;
   const auto rows = config_.conduct->rows_to_apply(what.rows, room);
+  if (incoming_ && (incoming_rows_ += rows.size()) > most_ledger_rows) {
+    world_.refused("ledger_update: a ledger of that many rows");
+    return false;
+  }
   if (auto done = apply_rows(rows, incoming_ ? *incoming_ : ledger_, world_.now()); !done) {
     world_.refused("ledger_update: " + done.error());
     return false;
@@ -466,6 +556,11 @@ void shard_replica::hand_over() {
 void shard_replica::on_handover(const ledger_update& what) {
   if (role_ != role::primary || what.from.index_block <= ledger_.index_block()) return;
   const auto index_block = what.from.index_block;
+  const auto host = *world_.replica_of(strong(what.from.address), {});
+  // Each host hands over one ledger, so at most `replicas` ledgers are kept.
+  std::erase_if(arriving_, [&](const auto& one) {
+    return one.second.host == host && one.first != index_block;
+  });
   // A repeated hand-over: that primary missed the acknowledgement, and may have served since.
   if (expected_.contains(index_block)) {
     diverge_from(index_block);
@@ -474,14 +569,22 @@ void shard_replica::on_handover(const ledger_update& what) {
   auto at = arriving_.find(index_block);
   if (at == arriving_.end())
     at = arriving_
-             .emplace(index_block, arrival{{}, sample_ledger(ledger_.lease_time(), index_block)})
+             .emplace(index_block,
+                      arrival{{}, sample_ledger(ledger_.lease_time(), index_block), host, 0})
              .first;
   auto& from = at->second;
   bool whole = false;
   std::vector<replica_info> former_backups;
   std::string wrong;
   from.order.add(what, [&](const ledger_update& piece, bool begins) {
-    if (begins) from.ledger = sample_ledger(ledger_.lease_time(), index_block);
+    if (begins) {
+      from.ledger = sample_ledger(ledger_.lease_time(), index_block);
+      from.rows = 0;
+    }
+    if ((from.rows += piece.rows.size()) > most_ledger_rows) {
+      wrong = "a ledger of that many rows";
+      return false;
+    }
     if (auto done = apply_rows(piece.rows, from.ledger, world_.now()); !done) {
       wrong = done.error();
       return false;
@@ -515,8 +618,10 @@ void shard_replica::expect(const replica_info& whom) {
       whom.index_block > last_index_block)
     return;
   if (followers_.contains(whom.index_block) || dead_.contains(address_of(whom.address))) return;
+  // Replicas name few others, so this limit is never reached without a lie.
+  if (expected_.size() >= most_known * config_.replicas) return;
   known_.insert_or_assign(address_of(whom.address), whom.index_block);
-  expected_.insert(whom.index_block);
+  expected_.emplace(whom.index_block, world_.now());
   if (watched_.insert(address_of(whom.address)).second) world_.watch(whom.address);
 }
 
@@ -531,11 +636,23 @@ std::vector<replica_info> shard_replica::followers() const {
 }
 
 void shard_replica::new_follower(const replica_info& who) {
+  const auto host = *world_.replica_of(strong(who.address), {});
+  if (const auto stalled = stalls_.find(host);
+      stalled != stalls_.end() && world_.now() < stalled->second.until)
+    return;
+  // An earlier incarnation of that host has ended. Each host has one follower at most.
+  for (const auto& [index_block, f] : followers_)
+    if (f.host == host && index_block != who.index_block) {
+      if (index_block > who.index_block) return;
+      lost(address_of(f.address), true);
+      break;
+    }
   // For the other followers. The new one gets the changes with the whole ledger.
   replicate();
   auto& f = followers_[who.index_block];
   f = {};
   f.address = who.address;
+  f.host = host;
   f.heard = world_.now();
   f.stream = next_stream_++;
   if (watched_.insert(address_of(who.address)).second) world_.watch(who.address);
@@ -570,7 +687,13 @@ void shard_replica::replicate() {
   if (changes.empty()) return;
   if (!followers_.empty()) {
     const auto rows = rows_of(changes, world_.now());
-    for (auto& [index_block, f] : followers_) tell(index_block, f, update_kind::changes, rows);
+    for (auto& [index_block, f] : followers_)
+      for (std::size_t done = 0; done < rows.size(); done += most_rows) {
+        const auto from = rows.begin() + static_cast<std::ptrdiff_t>(done);
+        const auto count = std::min(most_rows, rows.size() - done);
+        tell(index_block, f, update_kind::changes,
+             std::vector<ledger_row>(from, from + static_cast<std::ptrdiff_t>(count)));
+      }
   }
   when_replicated([this, states = std::move(changes.states)] { ledger_.release(states); });
 }
@@ -592,7 +715,9 @@ void shard_replica::when_acknowledged(std::function<void()> action,
 
 void shard_replica::when_roles_confirmed(std::function<void()> action) {
   for (auto& [index_block, f] : followers_) tell(index_block, f, update_kind::changes, {});
-  when_acknowledged(std::move(action), expected_);
+  std::set<std::uint64_t> expected;
+  for (const auto& [index_block, since] : expected_) expected.insert(index_block);
+  when_acknowledged(std::move(action), std::move(expected));
 }
 
 void shard_replica::want(std::uint64_t count) {
@@ -607,8 +732,9 @@ void shard_replica::want(std::uint64_t count) {
 }
 
 void shard_replica::on(const ledger_received& what, const caf::strong_actor_ptr& sender) {
-  if (role_ == role::yielding && primary_ &&
-      caf::actor_cast<caf::strong_actor_ptr>(primary_->address) == sender) {
+  if (!world_.replica_of(sender, {}))
+    return world_.refused("ledger_received: from a host that is no replica");
+  if (role_ == role::yielding && primary_ && strong(primary_->address) == sender) {
     if (what.stream != handover_stream_ || what.sequence != handover_pieces_) return;
     const auto to = *primary_;
     turn(role::seeking);
@@ -616,8 +742,7 @@ void shard_replica::on(const ledger_received& what, const caf::strong_actor_ptr&
     return follow(to);
   }
   for (auto& [index_block, f] : followers_)
-    if (f.stream == what.stream && caf::actor_cast<caf::strong_actor_ptr>(f.address) == sender &&
-        what.sequence <= f.sent) {
+    if (f.stream == what.stream && strong(f.address) == sender && what.sequence <= f.sent) {
       const bool had_ledger = f.has_ledger();
       f.acked = std::max(f.acked, what.sequence);
       // The others have to know which replica may take over before them, or concurrently.

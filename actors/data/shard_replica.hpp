@@ -49,6 +49,13 @@
 //   it refers peers to the earlier primary. If the earlier primary yields itself meanwhile, the
 //   ledger goes to the next primary that sends a greeting.
 //
+// Trust: a replica believes only replicas, which are the hosts that the scenario names as data
+// shards (shard_hosts.hpp). The `from` of a message is its sender's own address. A replica that
+// lies can spoil the ledger: replicas trust each other with it. It cannot stop the primary for
+// long. A backup that does not acknowledge is dropped after most_stalled_beats, and has to wait
+// longer after each time. An expected replica that does not follow within follow_time counts as
+// diverged.
+//
 // Bytes on the wire: about 70 for each changed range of indices and each backup, and an
 // acknowledgement. Two greetings each beat.
 //
@@ -60,6 +67,7 @@
 #include "actors/data/messages.hpp"
 #include "actors/data/piece_order.hpp"
 #include "actors/data/sample_ledger.hpp"
+#include "actors/data/shard_hosts.hpp"
 #include "actors/dht/messages.hpp"
 
 #include <caf/actor.hpp>
@@ -72,6 +80,8 @@
 #include <optional>
 #include <set>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 namespace shoal::actors {
@@ -85,18 +95,28 @@ struct replica_config {
   duration beat = std::chrono::seconds(1); ///< between greetings; well below detection_time
   duration seek_time = std::chrono::seconds(10);
   std::uint32_t reserve = 1024; ///< fresh indices that may be issued before the backups hear of it
-  std::size_t update_rows = 1024; ///< the limit for one message
+  std::size_t update_rows = 1024; ///< the limit for one message of a whole ledger
+  /// How long an expected replica is waited for. It is then treated as unreachable.
+  duration follow_time = std::chrono::seconds(30);
   std::shared_ptr<actors::conduct> conduct = honest_conduct();
 };
 
-/// The content of a replica's DHT record under data_shard_key.
+/// The part of a shard's record that a replica adds.
 struct replica_record {
   std::uint64_t index_block = 0;
   replica_role role = replica_role::seeking;
+};
+
+/// The content of a shard's DHT record under data_shard_key.
+struct shard_record {
+  std::optional<replica_record> replica; ///< empty for a shard without replicas
+  /// The certificate of the shard's host. It shows the host's name to peers without a link to it.
+  /// Empty in worlds without certificates.
+  std::string certificate;
 
   payload pack() const;
-  /// Empty if `bytes` is not the result of pack(): the record of a shard without replicas.
-  static std::optional<replica_record> unpack(const payload& bytes);
+  /// Empty if `bytes` is not the result of pack().
+  static std::optional<shard_record> unpack(const payload& bytes);
 };
 
 class shard_replica {
@@ -110,12 +130,16 @@ public:
     virtual void send(const caf::actor& to, caf::message content) = 0;
     /// The actor calls lost() after the end of `whom`.
     virtual void watch(const caf::actor& whom) = 0;
+    /// See shard_finder.
+    virtual std::optional<std::size_t> replica_of(const caf::strong_actor_ptr& address,
+                                                  std::string_view certificate) = 0;
     virtual void role_changed() = 0;
     /// Fresh indices have become available: the reservation is replicated.
     virtual void reserved() = 0;
     /// No live replica knows what became of the indices below `before`.
     virtual void ledger_lost(std::uint64_t before) = 0;
     virtual void merged(const sample_ledger::merge_result& what) = 0;
+    /// The message that is being handled is refused.
     virtual void refused(std::string why) = 0;
   };
 
@@ -130,8 +154,8 @@ public:
   std::size_t backups() const noexcept { return followers_.size(); }
 
   // Inputs.
-  void on(const replica_hello& what);
-  void on(const ledger_update& what);
+  void on(const replica_hello& what, const caf::strong_actor_ptr& sender);
+  void on(const ledger_update& what, const caf::strong_actor_ptr& sender);
   void on(const ledger_received& what, const caf::strong_actor_ptr& sender);
   void on(const not_primary& what, const caf::strong_actor_ptr& sender);
   void lost(const caf::actor_addr& whom, bool dead);
@@ -165,6 +189,7 @@ private:
     std::uint64_t acked_at_beat = 0;
     std::int64_t stalled = 0; // beats without progress
     duration heard{};         // when it last greeted as a backup
+    std::size_t host = 0;     // the number of its host among the shard's hosts
     bool has_ledger() const noexcept { return whole > 0 && acked >= whole; }
   };
   struct waiting {
@@ -174,6 +199,9 @@ private:
     std::function<void()> action;
   };
 
+  /// True if a replica sent the message, and `from` is that replica's address.
+  bool is_from_replica(std::string_view kind, const replica_info& from,
+                       const caf::strong_actor_ptr& sender);
   void turn(replica_role to);
   void seek();
   void forget_stream();
@@ -189,6 +217,10 @@ private:
   bool take(const ledger_update& what);
   void new_follower(const replica_info& who);
   void drop_follower(std::uint64_t index_block);
+  /// Drops followers that acknowledge nothing.
+  void drop_stalled();
+  /// Ends the wait for expected replicas that do not follow.
+  void end_expectations();
   void expect(const replica_info& whom);
   void when_acknowledged(std::function<void()> action, std::set<std::uint64_t> expected);
   void tell(std::uint64_t index_block, follower& to, update_kind what,
@@ -211,17 +243,26 @@ private:
   struct arrival {
     piece_order order;
     sample_ledger ledger;
+    std::size_t host = 0;
+    std::size_t rows = 0;
   };
   std::map<std::uint64_t, arrival> arriving_; // ledgers of primaries that yield to this one
   // Replicas that have not followed this primary yet and may serve, too: the former primary's other
   // backups, and primaries that handed their ledgers over.
-  std::set<std::uint64_t> expected_;
+  std::map<std::uint64_t, duration> expected_; // with the time since when
+  /// Hosts whose followers stalled: how often, and when the next one may follow.
+  struct stall {
+    unsigned count = 0;
+    duration until{};
+  };
+  std::map<std::size_t, stall> stalls_;
 
   // For other roles.
   std::optional<replica_info> primary_;   // the replica to greet
   piece_order order_;                     // orders the stream from `primary_`
   std::optional<sample_ledger> incoming_; // the whole ledger, until it is complete
-  replica_info source_;                   // the primary that the ledger came from
+  std::size_t incoming_rows_ = 0;
+  replica_info source_; // the primary that the ledger came from
   std::uint64_t source_reserved_ = 0;
   std::vector<replica_info> other_backups_;  // the other backups of `source_`
   std::vector<replica_info> former_backups_; // backups, actual or expected, at the time of yielding

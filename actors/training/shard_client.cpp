@@ -6,6 +6,7 @@
 #include <caf/actor_cast.hpp>
 
 #include <algorithm>
+#include <limits>
 #include <tuple>
 #include <utility>
 
@@ -14,6 +15,7 @@ namespace shoal::actors {
 namespace {
 
 constexpr std::size_t most_lost_shards = 8;
+constexpr std::size_t most_shards = 64;
 constexpr unsigned most_referrals = 4;
 constexpr std::uint32_t small_group = 32;
 constexpr std::uint32_t neighbours = 4;
@@ -61,16 +63,24 @@ void shard_client::plan_look_up(duration wait) {
   if (!std::exchange(look_up_planned_, true)) io_.look_up_shards_in(wait);
 }
 
+bool shard_client::is_shard(const caf::actor& address, std::string_view certificate) const {
+  return address &&
+         (!config_.find_shard ||
+          config_.find_shard(caf::actor_cast<caf::strong_actor_ptr>(address), certificate));
+}
+
 void shard_client::found(const std::vector<shared<record>>& records, duration now) {
   shards_.clear();
   const record* newest = nullptr;
   for (const auto& each : records) {
     const auto& r = *each;
-    if (!r.address) continue;
-    if (auto replica = replica_record::unpack(r.value)) shards_.push_back({r.address, replica});
-    // A shard without replicas may have records of several incarnations. The one with the latest
-    // expiration counts.
-    else if (newest == nullptr || r.expires_utc_ns > newest->expires_utc_ns)
+    const auto what = shard_record::unpack(r.value);
+    if (!what || !is_shard(r.address, what->certificate)) continue;
+    if (what->replica) {
+      if (shards_.size() < most_shards) shards_.push_back({r.address, what->replica});
+      // A shard without replicas may have records of several incarnations. The one with the latest
+      // expiration counts.
+    } else if (newest == nullptr || r.expires_utc_ns > newest->expires_utc_ns)
       newest = &r;
   }
   if (shards_.empty() && newest != nullptr) shards_.push_back({newest->address, std::nullopt});
@@ -79,11 +89,11 @@ void shard_client::found(const std::vector<shared<record>>& records, duration no
 
 bool shard_client::has_replicas() const {
   return std::any_of(shards_.begin(), shards_.end(),
-                     [](const shard_record& one) { return one.replica.has_value(); });
+                     [](const known_shard& one) { return one.replica.has_value(); });
 }
 
 void shard_client::choose(bool desperate, duration now) {
-  const auto rank = [this](const shard_record& one) {
+  const auto rank = [this](const known_shard& one) {
     const auto lost = std::find(lost_.begin(), lost_.end(), weak(one.address));
     // Lost replicas come last. The first of them is the longest lost, because it may be back. Then
     // primaries precede backups, and longer serving replicas precede others.
@@ -108,8 +118,7 @@ void shard_client::adopt(const caf::actor& shard, duration now) {
     requested_ = have >= config_.prefetch_samples
                      ? 0
                      : static_cast<std::uint32_t>(config_.prefetch_samples - have);
-    io_.send(shard_,
-             caf::make_message(sample_request{config_.self, io_.self(), requested_, held_.all()}));
+    io_.send(shard_, caf::make_message(sample_request{io_.self(), requested_, held_.all()}));
   } else {
     request(now);
   }
@@ -137,9 +146,14 @@ void shard_client::on(const not_primary& what, const caf::strong_actor_ptr& send
   io_.unwatch(shard_);
   leave();
   const auto primary = weak(what.primary);
+  const bool listed = std::any_of(shards_.begin(), shards_.end(), [&](const known_shard& one) {
+    return one.address == what.primary;
+  });
+  // This peer may have no link to the named host yet. Its record then shows what it is.
+  if (what.primary && !listed && !is_shard(what.primary, {}))
+    return plan_look_up(config_.min_refresh);
   if (what.primary && !contains(lost_, primary)) {
-    if (std::none_of(shards_.begin(), shards_.end(),
-                     [&](const shard_record& one) { return one.address == what.primary; }))
+    if (!listed && shards_.size() < most_shards)
       shards_.push_back({what.primary, replica_record{}});
     return adopt(what.primary, now);
   }
@@ -161,7 +175,7 @@ bool shard_client::is_current(const caf::strong_actor_ptr& sender) const {
 bool shard_client::is_known(const caf::strong_actor_ptr& sender) const {
   if (is_current(sender) || contains(former_, caf::actor_cast<caf::actor_addr>(sender)))
     return true;
-  return std::any_of(shards_.begin(), shards_.end(), [&](const shard_record& one) {
+  return std::any_of(shards_.begin(), shards_.end(), [&](const known_shard& one) {
     return one.address && caf::actor_cast<caf::strong_actor_ptr>(one.address) == sender;
   });
 }
@@ -175,19 +189,30 @@ void shard_client::request(duration now) {
   if (credit * 4 < config_.prefetch_samples && now - last_samples_ < config_.max_refresh) return;
   if (requested_ == 0) last_samples_ = now;
   requested_ += static_cast<std::uint32_t>(credit);
-  io_.send(shard_, caf::make_message(sample_request{
-                       config_.self, io_.self(), static_cast<std::uint32_t>(credit), held_.all()}));
+  io_.send(shard_, caf::make_message(sample_request{io_.self(), static_cast<std::uint32_t>(credit),
+                                                    held_.all()}));
 }
 
-void shard_client::samples_came(std::uint32_t count, duration now) {
+void shard_client::samples_came(const sample_range& range, duration now) {
   last_samples_ = now;
   referrals_ = 0;
-  requested_ -= std::min(requested_, count);
+  requested_ -= std::min(requested_, range.count);
+  samples_end_ = std::max(samples_end_, range.end());
+}
+
+std::uint64_t shard_client::plausible_end(std::vector<std::uint64_t> claims) const {
+  if (claims.empty()) return 0;
+  std::sort(claims.begin(), claims.end());
+  const auto anchor = samples_end_ > 0 ? samples_end_ : claims[(claims.size() - 1) / 2];
+  const auto limit =
+      anchor + std::min(most_ahead, std::numeric_limits<std::uint64_t>::max() - anchor);
+  const auto above = std::upper_bound(claims.begin(), claims.end(), limit);
+  return above == claims.begin() ? 0 : *std::prev(above);
 }
 
 void shard_client::give_back(std::vector<sample_range> ranges) {
   if (shard_ && !ranges.empty())
-    io_.send(shard_, caf::make_message(samples_returned{config_.self, std::move(ranges)}));
+    io_.send(shard_, caf::make_message(samples_returned{std::move(ranges)}));
 }
 
 // -- commits --------------------------------------------------------------------------------------

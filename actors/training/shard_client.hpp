@@ -6,6 +6,9 @@
 // that answers not_primary, is asked again only when no other one is known, or after most_referrals
 // referrals to it.
 //
+// Trust: only hosts that the scenario names as data shards count as replicas (shard_hosts.hpp). Any
+// member can store a record under the shard's key, and name any address in a referral.
+//
 // Credit: the client asks for samples in strides of a quarter of its window, and when its leases
 // need renewal. Credit without any samples for two refresh intervals is lost.
 //
@@ -31,10 +34,11 @@
 namespace shoal::actors {
 
 struct shard_client_config {
-  peer_id self = 0;
   bool streams = true; ///< false: the peer computes nothing and needs no samples
   std::uint32_t prefetch_samples = 64;
   duration min_refresh{}, max_refresh{};
+  /// Says which hosts are data shards. Empty: each host with a record is one.
+  shard_finder find_shard{};
 };
 
 class shard_client {
@@ -82,7 +86,11 @@ public:
   /// True if `sender` is a replica that the peer uses, has used, or knows of.
   bool is_known(const caf::strong_actor_ptr& sender) const;
   /// Samples have arrived. Requires: is_current(the sender).
-  void samples_came(std::uint32_t count, duration now);
+  void samples_came(const sample_range& range, duration now);
+  /// The highest of `claims` that a shard may have leased, or 0. A claim is the end of another
+  /// peer's samples. It may be most_ahead above the last sample that a shard sent here. A peer
+  /// without samples takes the lower median of the claims in place of its own last sample.
+  std::uint64_t plausible_end(std::vector<std::uint64_t> claims) const;
   /// Returns leased samples that the peer will not use.
   void give_back(std::vector<sample_range> ranges);
 
@@ -94,12 +102,16 @@ public:
   /// False if the sender is no shard.
   bool on(const commit_received& what, const caf::strong_actor_ptr& sender);
 
+  static constexpr std::uint64_t most_ahead = std::uint64_t{1} << 20;
+
 private:
   /// A replica of the shard, or the only shard.
-  struct shard_record {
+  struct known_shard {
     caf::actor address;
     std::optional<replica_record> replica; // empty if the shard has no replicas
   };
+
+  bool is_shard(const caf::actor& address, std::string_view certificate) const;
 
   bool has_replicas() const;
   /// Chooses the best known replica that is not lost; with `desperate` also a lost one.
@@ -114,7 +126,7 @@ private:
   bool stopped_ = false;
 
   caf::actor shard_;
-  std::vector<shard_record> shards_; // as last read
+  std::vector<known_shard> shards_; // as last read
   // The last few replicas that the peer left. Their messages may still arrive.
   std::deque<caf::actor_addr> former_;
   std::deque<caf::actor_addr> lost_; // replicas that are gone
@@ -124,6 +136,7 @@ private:
 
   std::uint32_t requested_ = 0; // credit that the shard has not used yet
   duration last_samples_{};
+  std::uint64_t samples_end_ = 0; // the end of all samples that came
   std::deque<commit> unanswered_;
 };
 

@@ -21,8 +21,8 @@ void training_peer::shard_effects::look_up_shards() {
 training_peer::parts::parts(training_peer& of, std::shared_ptr<state_pool> with, caf::actor node)
     : pool(std::move(with)), dht(std::move(node)), effects(of),
       shard(effects,
-            {of.here().id(), of.traits_.streams_samples, of.options_.prefetch_samples,
-             of.options_.min_refresh, of.options_.max_refresh},
+            {of.traits_.streams_samples, of.options_.prefetch_samples, of.options_.min_refresh,
+             of.options_.max_refresh, of.options_.find_shard},
             held),
       records({of.options_.min_refresh, of.options_.max_refresh, of.options_.record_lifetime}),
       reach(of.options_.reachability, of.here().random_stream("peer.reachability")),
@@ -292,7 +292,7 @@ void training_peer::on_samples(const samples& message) {
       message.data.size() != message.range.count * work.sample_bytes() ||
       (message.data.is_size_only() && !work.is_size_only()))
     return misbehaviour(0, "samples of the wrong size");
-  shard.samples_came(message.range.count, now());
+  shard.samples_came(message.range, now());
   held().add_ready(message.range, message.data, work.sample_bytes());
   if (mode_ == mode::computing || draining_) decide();
 }
@@ -384,8 +384,14 @@ void training_peer::send_commit(const round_result& result) {
 
 void training_peer::note_round(const round_result& round) {
   parts_->catch_up.arrived();
-  for (const auto& member : round.members)
-    for (const auto& range : member.samples) data_from_ = std::max(data_from_, range.end());
+  // The samples of other members are their own word. A wrong one would make a later run skip data.
+  std::vector<std::uint64_t> ends;
+  for (const auto& member : round.members) {
+    std::uint64_t end = 0;
+    for (const auto& range : member.samples) end = std::max(end, range.end());
+    if (end > 0) ends.push_back(end);
+  }
+  data_from_ = std::max(data_from_, parts_->shard.plausible_end(std::move(ends)));
 }
 
 void training_peer::checkpoint_if_due() {

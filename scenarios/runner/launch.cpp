@@ -3,6 +3,7 @@
 #include "actors/conduct/conducts.hpp"
 #include "actors/data/data_shard.hpp"
 #include "actors/training/peer_config.hpp"
+#include "actors/trust/identity.hpp"
 #include "scenarios/methods/method.hpp"
 #include "scenarios/runner/run_state.hpp"
 #include "scenarios/workloads/prepared.hpp"
@@ -245,20 +246,56 @@ void runner::state::start_shard(shard_unit& shard) {
   replication.detection_time = what.network.detection_time;
   replication.beat = std::min(replication.beat, what.network.detection_time / 4);
   replication.seek_time = 2 * what.network.detection_time;
+  replication.follow_time = 4 * what.network.detection_time + replication.seek_time;
   replication.conduct = conduct;
+  config.find_shard = find_shards(host);
+  // One member may hold several times the samples of a whole round.
+  const auto batch = traits_of(what).target_batch.value_or(0);
+  config.max_leased = std::max(config.max_leased, 8 * (batch + what.data.prefetch_samples));
   const auto index_block =
       options.node ? index_block_of(host.utc_ns(), *this->role.shard) : shards_started++;
   auto made = std::make_shared<actors::sample_ledger>(what.data.lease_time, index_block);
   auto role = std::make_shared<std::atomic<actors::replica_role>>(
       what.data.replicas == 1 ? actors::replica_role::primary : actors::replica_role::seeking);
   config.role = role;
-  in->spawn<actors::data_shard>(
-      host, config,
-      start ? std::make_shared<later_source>(work->source(), start->data_from) : work->source(),
-      made);
+  std::shared_ptr<const actors::sample_source> source = work->source();
+  if (start) source = std::make_shared<later_source>(std::move(source), start->data_from);
+  auto serve = [this, &host, config, source, made] {
+    if (in->net().alive(in->index_of(host)))
+      in->spawn<actors::data_shard>(host, config, source, made);
+  };
+  if (options.node)
+    in->clock().at(in->clock().now() + shard_start_delay(host.utc_ns()), std::move(serve));
+  else
+    serve();
   std::lock_guard guard(watching);
   shard.ledger = std::move(made);
   shard.role = std::move(role);
+}
+
+actors::shard_finder runner::state::find_shards(const actors::host& by) {
+  const auto names = std::make_shared<const std::vector<std::string>>(shard_hosts(what));
+  const auto number = [names](const std::string& name) -> std::optional<std::size_t> {
+    const auto found = std::find(names->begin(), names->end(), name);
+    if (found == names->end()) return std::nullopt;
+    return static_cast<std::size_t>(found - names->begin());
+  };
+  return [this, &by, number](const caf::strong_actor_ptr& address,
+                             std::string_view certificate) -> std::optional<std::size_t> {
+    const auto host = in->net().host_of(caf::actor_cast<caf::actor>(address));
+    if (host == netem::no_host) return std::nullopt;
+    if (const auto name = in->net().name_of(host); !name.empty()) return number(name);
+    // This process has had no link to that host. Without keys, a name would prove nothing.
+    if (!options.node || !options.node->admits) return 0;
+    netem::wire::admitted who;
+    std::string detail;
+    if (certificate.empty() ||
+        options.node->admits->check(std::string{certificate}, by.utc_ns(), who, detail) !=
+            netem::wire::refusal::none ||
+        actors::member_of(actors::key_from(who.identity)) != by.member_of(address))
+      return std::nullopt;
+    return number(who.name);
+  };
 }
 
 void runner::state::start_peer(netem::machine_index machine) {
@@ -280,6 +317,7 @@ void runner::state::start_peer(netem::machine_index machine) {
       keep_checkpoint(state, data_from);
     };
   }
+  config.find_shard = find_shards(host);
   auto node = start_node(host, conduct);
   config.codecs = codecs;
   const auto& group = group_of(spec);

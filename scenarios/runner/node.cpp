@@ -52,12 +52,22 @@ result<node_role> role_of(const scenario& what, const node_options& node,
   return out;
 }
 
+namespace {
+
+constexpr std::int64_t year_2026_ns = 1'767'225'600'000'000'000, period_ns = 2'500'000'000;
+constexpr std::int64_t last_period = (std::int64_t{1} << 30) - 2;
+
+} // namespace
+
 std::uint64_t index_block_of(std::int64_t utc_ns, std::size_t replica) {
   SHOAL_CHECK(replica < 16, "a shard has at most 16 replicas");
-  constexpr std::int64_t year_2026_ns = 1'767'225'600'000'000'000, quarter_ns = 250'000'000;
-  const auto quarters = static_cast<std::uint64_t>((utc_ns - year_2026_ns) / quarter_ns) &
-                        ((std::uint64_t{1} << 28) - 1);
-  return quarters << 4 | replica;
+  // Block 0 belongs to a replica that asks no other one. A wrong clock must not lead there.
+  const auto period = std::clamp((utc_ns - year_2026_ns) / period_ns, std::int64_t{1}, last_period);
+  return static_cast<std::uint64_t>(period) << 4 | replica;
+}
+
+duration shard_start_delay(std::int64_t utc_ns) {
+  return duration{period_ns - std::max(utc_ns - year_2026_ns, std::int64_t{0}) % period_ns};
 }
 
 std::string contribution_text(const contribution_total& what, const std::string& host,

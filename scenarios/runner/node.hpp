@@ -67,11 +67,14 @@ result<node_role> role_of(const scenario& what, const node_options& node,
                           std::vector<host_spec>& hosts);
 
 /// Returns the index block of a data shard's process (actors/data/sample_ledger.hpp). A process
-/// knows neither earlier starts of its shard nor the blocks of other replicas. So the block holds
-/// the quarters of a second since 2026 in 28 bits, which wrap after two years. The low 4 bits hold
-/// the replica's number. Later processes get higher blocks, and no two blocks are equal.
+/// knows neither earlier starts of its shard nor the blocks of other replicas. So the high 30 bits
+/// of the block count the periods of 2.5 seconds since 2026, until the year 2110. The low 4 bits
+/// hold the replica's number. Two processes of one replica that start in one period get the same
+/// block. So a process waits for shard_start_delay() before it issues samples.
 /// Requires: replica < 16.
 std::uint64_t index_block_of(std::int64_t utc_ns, std::size_t replica);
+/// Returns the time until the period of index_block_of() ends.
+duration shard_start_delay(std::int64_t utc_ns);
 
 /// Returns the part of a scenario that all nodes of a swarm must share. It leaves out the world and
 /// the paths of data files, which may differ between hosts.

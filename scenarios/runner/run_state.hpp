@@ -133,6 +133,8 @@ struct runner::state {
   void build();
   void start_peer(netem::machine_index machine);
   void start_shard(shard_unit& shard);
+  /// Finds data shards by the names that the scenario gives their hosts, for the actors on `by`.
+  actors::shard_finder find_shards(const actors::host& by);
   void start_host(netem::machine_index machine);
   caf::actor start_node(actors::host& on, std::shared_ptr<actors::conduct> conduct);
   bool lives(netem::machine_index machine) const {

@@ -4,7 +4,10 @@
 #include "actors/dht/dht_node.hpp"
 #include "tests/actors/support/mini_world.hpp"
 
+#include <caf/send.hpp>
 #include <doctest/doctest.h>
+
+#include <array>
 
 using namespace shoal;
 using namespace shoal::actors;
@@ -28,8 +31,11 @@ struct numbered_source : sample_source {
 
 using client_log = collector<samples, lease_lost>::log;
 
+/// Peers 1 to 4 and the shard. The ids of peers follow from their hosts.
 struct fixture {
   mini_world world;
+  std::array<mini_host*, 4> hosts{&world.add_host("peer 1"), &world.add_host("peer 2"),
+                                  &world.add_host("peer 3"), &world.add_host("peer 4")};
   mini_host& here = world.add_host("shard");
   std::shared_ptr<numbered_source> source = std::make_shared<numbered_source>();
   std::shared_ptr<sample_ledger> ledger;
@@ -49,18 +55,17 @@ struct fixture {
   caf::actor& client(peer_id peer) {
     if (!clients.count(peer)) {
       logs[peer] = std::make_shared<client_log>();
-      clients[peer] = world.spawn<collector<samples, lease_lost>>(
-          world.add_host("peer " + std::to_string(peer)), logs[peer]);
+      clients[peer] = world.spawn<collector<samples, lease_lost>>(*hosts.at(peer - 1), logs[peer]);
     }
     return clients[peer];
   }
   void request(peer_id peer, std::uint32_t credit, list held = {}) {
-    world.send(shard, sample_request{peer, client(peer), credit, std::move(held)});
-    world.settle();
+    tell(peer, sample_request{client(peer), credit, std::move(held)});
   }
+  /// Sends a message from the host of `peer`.
   template <class Message>
-  void tell(Message m) {
-    world.send(shard, std::move(m));
+  void tell(peer_id peer, Message m) {
+    caf::send_as(client(peer), shard, std::move(m));
     world.settle();
   }
   /// The ranges that arrived since the last call.
@@ -156,8 +161,8 @@ TEST_CASE("survivors commit the samples of a dead peer, or the shard leases them
   // Both leases end. Peer 2 lives and asks again.
   f.world.run_for(17s);
   const commit round{1, {7, 7}, 2, {{1, {{0, 2}}, 2}, {2, {{4, 4}}, 1}}};
-  f.tell(round);
-  f.tell(round);
+  f.tell(1, round);
+  f.tell(2, round);
   f.request(3, 4);
   f.got(1);
   CHECK(f.got(3) == list{{2, 2}, {8, 2}});
@@ -178,11 +183,11 @@ TEST_CASE("samples that two peers may have used are reported, and the second pee
   f.request(1, 4);
   f.world.run_for(17s);
   f.request(2, 4);
-  f.tell(commit{1, {7, 7}, 1, {{1, {{0, 3}}, 1}}});
+  f.tell(1, commit{1, {7, 7}, 1, {{1, {{0, 3}}, 1}}});
   CHECK(f.lost(2) == list{{0, 3}});
   REQUIRE(f.world.observed<samples_reported>().size() == 1);
   CHECK(f.world.observed<samples_reported>()[0].second.samples == list{{0, 3}});
-  f.tell(commit{1, {8, 8}, 1, {{2, {{0, 4}}, 1}}});
+  f.tell(2, commit{1, {8, 8}, 1, {{2, {{0, 4}}, 1}}});
   CHECK(f.world.observed<samples_reported>().size() == 2);
   CHECK(f.ledger->count(index_state::kind::committed) == 4);
 }
@@ -190,9 +195,9 @@ TEST_CASE("samples that two peers may have used are reported, and the second pee
 TEST_CASE("samples that no part holds are returned, and their peer is told") {
   fixture f;
   f.request(1, 4);
-  f.tell(commit{1, {7, 7}, 3, {{1, {{0, 4}}, 0}}});
+  f.tell(1, commit{1, {7, 7}, 3, {{1, {{0, 4}}, 0}}});
   CHECK(f.lost(1) == list{{0, 4}});
-  f.tell(samples_returned{1, {{0, 4}}}); // crosses the shard's message, which is no fault
+  f.tell(1, samples_returned{{{0, 4}}}); // crosses the shard's message, which is no fault
   CHECK(f.bad() == 0);
   f.request(2, 4);
   CHECK(f.got(2) == list{{0, 4}});
@@ -201,7 +206,7 @@ TEST_CASE("samples that no part holds are returned, and their peer is told") {
 TEST_CASE("returned samples are leased again first") {
   fixture f;
   f.request(1, 8);
-  f.tell(samples_returned{1, {{6, 2}, {1, 2}}});
+  f.tell(1, samples_returned{{{6, 2}, {1, 2}}});
   f.request(2, 5);
   CHECK(f.got(2) == list{{1, 2}, {6, 3}}); // then new ones
 }
@@ -219,7 +224,7 @@ TEST_CASE("hostile requests are counted and change nothing") {
   const auto before = f.ledger->snapshot();
   std::size_t bad = 0;
   auto refused = [&](auto message) {
-    f.tell(std::move(message));
+    f.tell(1, std::move(message));
     CHECK(f.bad() == ++bad);
     REQUIRE(f.ledger->snapshot().size() == before.size());
     CHECK(f.ledger->high_water() == 16);
@@ -228,20 +233,19 @@ TEST_CASE("hostile requests are counted and change nothing") {
   };
   const auto top = std::numeric_limits<std::uint64_t>::max();
   const auto& me = f.client(1);
-  refused(sample_request{1, me, 0xffff'ffffu, {}});
-  refused(sample_request{1, me, 101, {}});
-  refused(sample_request{1, nullptr, 1, {}});
-  refused(sample_request{1, me, 1, {{0, 0}}});
-  refused(sample_request{1, me, 1, {{0, 2}, {1, 2}}});
-  refused(sample_request{1, me, 1, {{top - 2, 3}}});
-  refused(sample_request{1, me, 1, list(5, {0, 1})});
-  refused(sample_request{1, me, 0, {{8, 8}}});             // another peer's lease
-  refused(sample_request{1, me, 0, {{16, 0xffff'ffffu}}}); // no peer's lease
-  refused(samples_returned{1, {{8, 8}}});
-  refused(samples_returned{1, {{top - 0xffff'ffffu, 0xffff'ffffu}}});
-  refused(samples_returned{1, {{top, 0xffff'ffffu}}});
-  refused(samples_returned{99, {{0, 8}}});
-  refused(samples_returned{1, list(100'000, {3, 1})});
+  refused(sample_request{me, 0xffff'ffffu, {}});
+  refused(sample_request{me, 101, {}});
+  refused(sample_request{nullptr, 1, {}});
+  refused(sample_request{me, 1, {{0, 0}}});
+  refused(sample_request{me, 1, {{0, 2}, {1, 2}}});
+  refused(sample_request{me, 1, {{top - 2, 3}}});
+  refused(sample_request{me, 1, list(5, {0, 1})});
+  refused(sample_request{me, 0, {{8, 8}}});             // another peer's lease
+  refused(sample_request{me, 0, {{16, 0xffff'ffffu}}}); // no peer's lease
+  refused(samples_returned{{{8, 8}}});
+  refused(samples_returned{{{top - 0xffff'ffffu, 0xffff'ffffu}}});
+  refused(samples_returned{{{top, 0xffff'ffffu}}});
+  refused(samples_returned{list(100'000, {3, 1})});
   refused(commit{1, {1, 1}, 0, {}});
   refused(commit{1, {1, 1}, 1, {{1, {{0, 8}}, 2}}});
   refused(commit{1, {1, 1}, 1, {{1, {{8, 8}}, 1}}});
@@ -266,6 +270,148 @@ TEST_CASE("hostile requests are counted and change nothing") {
   CHECK(f.bad() == bad);
 }
 
+TEST_CASE("data shard: a peer cannot return or renew another peer's samples") {
+  fixture f;
+  f.request(1, 8);
+  f.tell(4, samples_returned{{{0, 8}}});
+  CHECK(f.ledger->leased_by(1) == 8);
+  f.request(4, 0, {{0, 8}});
+  CHECK(f.ledger->leased_by(4) == 0);
+  CHECK(f.ledger->leased_by(1) == 8);
+  REQUIRE(f.bad() == 2);
+  for (const auto& [by, what] : f.world.observed<misbehaved>()) CHECK(what.culprit == 4);
+  // A message without a sender changes nothing, either.
+  f.world.send(f.shard, samples_returned{{{0, 8}}});
+  f.world.send(f.shard, sample_request{f.client(1), 8, {}});
+  f.world.send(f.shard, commit{1, {7, 7}, 1, {{1, {{0, 8}}, 1}}});
+  f.world.settle();
+  CHECK(f.bad() == 5);
+  CHECK(f.ledger->leased_by(1) == 8);
+}
+
+TEST_CASE("data shard: a request cannot send samples to another host") {
+  fixture f;
+  f.tell(4, sample_request{f.client(1), 64, {}});
+  CHECK(f.got(1).empty());
+  CHECK(f.ledger->high_water() == 0);
+  REQUIRE(f.bad() == 1);
+  CHECK(f.world.observed<misbehaved>()[0].second.culprit == 4);
+}
+
+TEST_CASE("data shard: the limit of leased samples is one for all incarnations of a member") {
+  data_shard_config limits;
+  limits.max_leased = 100;
+  fixture f(limits);
+  auto log = std::make_shared<client_log>();
+  // The same member: a key follows from the name.
+  auto& again = f.world.add_host("peer 1");
+  const auto second = f.world.spawn<collector<samples, lease_lost>>(again, log);
+  f.request(1, 60);
+  CHECK(f.ledger->leased_by(1) == 60);
+  const auto ask = [&](std::uint32_t credit) {
+    caf::send_as(second, f.shard, sample_request{second, credit, {}});
+    f.world.settle();
+  };
+  ask(41);
+  CHECK(f.ledger->leased_by(again.id()) == 0);
+  CHECK(f.bad() == 1);
+  ask(40);
+  CHECK(f.ledger->leased_by(again.id()) == 40);
+  f.request(2, 100);
+  CHECK(f.ledger->leased_by(2) == 100);
+  CHECK(f.bad() == 1);
+}
+
+TEST_CASE("data shard: a member that returns all it gets has to wait, and others do not") {
+  data_shard_config limits;
+  limits.max_leased = 10;
+  fixture f(limits);
+  std::uint64_t got = 0;
+  for (int i = 0; i < 40; ++i) {
+    f.request(1, 10);
+    const auto held = f.got(1);
+    got += index_count(held);
+    f.tell(1, samples_returned{held});
+    f.world.settle();
+  }
+  // 16 times max_leased.
+  CHECK(got == 160);
+  CHECK(f.bad() > 0);
+  f.request(2, 10);
+  CHECK(index_count(f.got(2)) == 10);
+  f.world.run_for(2s);
+  f.request(1, 10);
+  CHECK(index_count(f.got(1)) == 10);
+}
+
+TEST_CASE("data shard: samples that end in rounds cost a member nothing") {
+  data_shard_config limits;
+  limits.max_leased = 10;
+  fixture f(limits);
+  for (std::uint64_t i = 0; i < 40; ++i) {
+    f.request(1, 10);
+    const auto held = f.got(1);
+    REQUIRE(index_count(held) == 10);
+    f.tell(1, commit{i, {i, i}, 1, {{1, held, 1}}});
+  }
+  CHECK(f.bad() == 0);
+}
+
+TEST_CASE("data shard: a member can claim only so many samples of an earlier shard") {
+  data_shard_config limits;
+  limits.max_leased = 100;
+  fixture f(limits);
+  // The ledger of the earlier shard is lost.
+  caf::anon_send_exit(f.shard, caf::exit_reason::kill);
+  f.ledger = std::make_shared<sample_ledger>(16s, 7);
+  limits.lease_time = 16s;
+  f.shard = f.world.spawn<data_shard>(f.here, limits, f.source, f.ledger);
+  f.world.settle();
+  f.request(1, 0, {{40, 60}});
+  CHECK(f.ledger->leased_by(1) == 60);
+  CHECK(f.bad() == 0);
+  std::vector<commit_entry> invented;
+  for (std::uint64_t i = 0; i < 1000; ++i) invented.push_back({1000 + i, {{1000 + 2 * i, 1}}, 1});
+  f.tell(4, commit{1, {7, 7}, 1, invented});
+  CHECK(f.bad() == 1);
+  CHECK(f.ledger->count(index_state::kind::committed) == 0);
+  invented.resize(100);
+  f.tell(4, commit{1, {7, 7}, 1, invented});
+  CHECK(f.ledger->count(index_state::kind::committed) == 100);
+  f.tell(4, commit{1, {8, 8}, 1, {{4, {{9000, 1}}, 1}}});
+  f.tell(4, samples_returned{{{9100, 60}}});
+  f.request(4, 0, {{9200, 60}});
+  CHECK(f.bad() == 4);
+  CHECK(f.ledger->high_water() == 1000 + 2 * 99 + 1);
+}
+
+TEST_CASE("data shard: the ranges of a whole commit have a limit") {
+  data_shard_config limits;
+  limits.max_ranges = 4;
+  fixture f(limits);
+  f.request(1, 8);
+  f.tell(1, commit{1, {1, 1}, 1, {{1, {{0, 1}, {2, 1}, {4, 1}}, 1}, {1, {{6, 1}, {8, 1}}, 1}}});
+  CHECK(f.bad() == 1);
+  CHECK(f.ledger->count(index_state::kind::committed) == 0);
+}
+
+TEST_CASE("data shard: one member cannot flood the reports") {
+  fixture f;
+  f.request(1, 100);
+  list held;
+  for (std::uint64_t i = 0; i < 100; i += 2) held.push_back({i, 1});
+  f.tell(1, commit{1, {1, 1}, 1, {{1, held, 1}}});
+  // Each commit contradicts the first one.
+  for (std::uint64_t i = 0; i < 200; ++i) f.tell(1, commit{1, {2, i}, 1, {{1, held, 1}}});
+  // The limit is 4096, and the last commit may pass it.
+  CHECK(f.ledger->reports().size() <= 4096 + held.size());
+  CHECK(f.ledger->reports().size() >= 4096);
+  CHECK(f.bad() > 100);
+  f.request(2, 4);
+  f.tell(2, commit{1, {3, 3}, 1, {{2, {{100, 4}}, 1}}});
+  CHECK(f.ledger->count(index_state::kind::committed) == held.size() + 4);
+}
+
 TEST_CASE("the shard is in the DHT as long as it lives") {
   fixture f;
   auto log = std::make_shared<collector<found>::log>();
@@ -277,7 +423,7 @@ TEST_CASE("the shard is in the DHT as long as it lives") {
   REQUIRE(std::get<0>(*log).size() == 4);
   for (const auto& answer : std::get<0>(*log)) {
     REQUIRE(answer.records.size() == 1);
-    CHECK(answer.records[0]->subkey == "shard#1");
+    CHECK(answer.records[0]->subkey == "shard#5");
     CHECK(answer.records[0]->address == f.shard);
   }
   std::get<0>(*log).clear();

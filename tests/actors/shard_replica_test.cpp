@@ -31,7 +31,7 @@ public:
   };
   struct member final : shard_replica::io {
     lab& in;
-    std::size_t index;
+    std::size_t index, host;
     caf::actor handle;
     sample_ledger ledger;
     std::unique_ptr<shard_replica> replica;
@@ -40,9 +40,10 @@ public:
     std::uint64_t lost_ledgers = 0;
     std::vector<std::pair<peer_id, std::uint32_t>> owed;
 
-    member(lab& of, std::size_t at, caf::actor address, std::uint64_t index_block,
+    member(lab& of, std::size_t at, std::size_t on, caf::actor address, std::uint64_t index_block,
            const replica_config& config)
-        : in(of), index(at), handle(std::move(address)), ledger(of.lease_time, index_block),
+        : in(of), index(at), host(on), handle(std::move(address)),
+          ledger(of.lease_time, index_block),
           replica(std::make_unique<shard_replica>(*this, config, ledger)) {}
     duration now() const override { return in.time; }
     const caf::actor& self() override { return handle; }
@@ -58,6 +59,12 @@ public:
       else
         in.queue[{other, index}].push_back({caf::message{}, true, true});
     }
+    std::optional<std::size_t> replica_of(const caf::strong_actor_ptr& address,
+                                          std::string_view) override {
+      for (const auto& other : in.members)
+        if (strong(other->handle) == address) return other->host;
+      return std::nullopt;
+    }
     void role_changed() override {}
     void reserved() override {
       for (auto& [peer, count] : std::exchange(owed, {})) in.lease(*this, peer, count);
@@ -67,14 +74,16 @@ public:
     void refused(std::string why) override { in.refusals.push_back(std::move(why)); }
   };
 
-  explicit lab(unsigned replicas, std::uint64_t seed = 1, duration lease = 60s)
-      : lease_time(lease), draws(stream(seed, "lab")) {
+  explicit lab(unsigned replicas, std::uint64_t seed = 1, duration lease = 60s,
+               std::uint64_t first = 0)
+      : lease_time(lease), first_block(first), draws(stream(seed, "lab")) {
     config.replicas = replicas;
     config.detection_time = 2s;
     config.beat = 500ms;
     config.seek_time = 4s;
     config.reserve = 16;
     config.update_rows = 3;
+    config.follow_time = 12s;
     for (unsigned i = 0; i < replicas; ++i) add();
   }
   ~lab() {
@@ -86,7 +95,13 @@ public:
     auto address = world.spawn<collector<samples>>(world.add_host("replica"),
                                                    std::make_shared<collector<samples>::log>());
     const auto index = members.size();
-    members.push_back(std::make_unique<member>(*this, index, std::move(address), index, config));
+    // A new process runs on a host whose process has ended.
+    std::size_t host = 0;
+    while (std::any_of(members.begin(), members.end(),
+                       [host](const auto& m) { return m->alive && m->host == host; }))
+      ++host;
+    members.push_back(std::make_unique<member>(*this, index, host, std::move(address),
+                                               first_block + index, config));
     members.back()->replica->start();
     return index;
   }
@@ -131,9 +146,9 @@ public:
     const auto sender = caf::actor_cast<caf::strong_actor_ptr>(from.handle);
     const auto& m = what.content;
     if (m.match_elements<replica_hello>())
-      to.replica->on(m.get_as<replica_hello>(0));
+      to.replica->on(m.get_as<replica_hello>(0), sender);
     else if (m.match_elements<ledger_update>())
-      to.replica->on(m.get_as<ledger_update>(0));
+      to.replica->on(m.get_as<ledger_update>(0), sender);
     else if (m.match_elements<ledger_received>())
       to.replica->on(m.get_as<ledger_received>(0), sender);
     else if (m.match_elements<not_primary>())
@@ -160,7 +175,7 @@ public:
           if (other->alive) {
             record r;
             r.address = other->handle;
-            r.value = other->replica->record().pack();
+            r.value = shard_record{other->replica->record(), {}}.pack();
             records.push_back(std::move(r));
           }
         m->replica->found(records);
@@ -320,7 +335,22 @@ public:
 
   mini_world world;
   replica_config config;
+  static caf::strong_actor_ptr strong(const caf::actor& of) {
+    return caf::actor_cast<caf::strong_actor_ptr>(of);
+  }
+  /// An actor on a host that is no replica.
+  caf::actor stranger() {
+    return world.spawn<collector<samples>>(world.add_host("stranger"),
+                                           std::make_shared<collector<samples>::log>());
+  }
+  /// `from` sends a message to a member.
+  template <class Message>
+  void tell(std::size_t to, const Message& what, const caf::actor& from) {
+    members[to]->replica->on(what, strong(from));
+  }
+
   duration lease_time, time{};
+  std::uint64_t first_block;
   rng draws;
   bool overtakes = false; // small messages may overtake large ones
   std::size_t sent_updates = 0;
@@ -579,8 +609,10 @@ TEST_CASE("a backup of the former primary may serve behind a cut until it follow
            ++i) {
         t.time += t.config.beat;
         for (auto& m : t.members) (void)m->replica->beat();
-        ours.replica->on(replica_hello{
-            {1, other.handle}, static_cast<std::uint8_t>(other.replica->role()), 0, 0, 0});
+        t.tell(ours.index,
+               replica_hello{
+                   {1, other.handle}, static_cast<std::uint8_t>(other.replica->role()), 0, 0, 0},
+               other.handle);
         while ((ours.ledger.diverged() || other.replica->role() != replica_role::yielding) &&
                t.step()) {
         }
@@ -1029,12 +1061,13 @@ TEST_CASE("messages that no replica sends change nothing") {
   t.lease(*t.members[0], 7, 10);
   t.settle();
   const auto before = text_of(t.members[1]->ledger);
-  auto& backup = *t.members[1]->replica;
-  const replica_info other{0, t.members[0]->handle};
-  backup.on(replica_hello{});
-  backup.on(replica_hello{{1, t.members[0]->handle}, 0, 0, 0, 0});
-  backup.on(replica_hello{other, 9, 0, 0, 0});
-  backup.on(ledger_update{});
+  const auto& primary = t.members[0]->handle;
+  const auto tell = [&](const auto& what) { t.tell(1, what, primary); };
+  const replica_info other{0, primary};
+  tell(replica_hello{});
+  tell(replica_hello{{1, primary}, 0, 0, 0, 0});
+  tell(replica_hello{other, 9, 0, 0, 0});
+  tell(ledger_update{});
   CHECK(t.refusals.size() == 4);
   ledger_update bad;
   bad.from = other;
@@ -1076,21 +1109,231 @@ TEST_CASE("messages that no replica sends change nothing") {
   CHECK(scratch.next_expiry() > 1h);
   // This index block is beyond 64 bits.
   const auto refused = t.refusals.size();
-  backup.on(replica_hello{{~0ull, t.members[0]->handle}, 0, 0, 0, 0});
+  tell(replica_hello{{~0ull, primary}, 0, 0, 0, 0});
   bad.rows.clear();
   bad.from.index_block = ~0ull;
-  backup.on(bad);
+  tell(bad);
   bad.from.index_block = 0;
   bad.known_index_blocks = ~0ull;
-  backup.on(bad);
+  tell(bad);
   bad.known_index_blocks = 0;
   bad.what = 4;
-  backup.on(bad);
-  CHECK(t.refusals.size() == refused + 4);
-  CHECK_FALSE(
-      replica_record::unpack(replica_record{~0ull, replica_role::primary}.pack()).has_value());
+  tell(bad);
+  bad.what = 0;
+  bad.backups.resize(1000);
+  tell(bad);
+  bad.backups.clear();
+  bad.rows.resize(100'000);
+  tell(bad);
+  CHECK(t.refusals.size() == refused + 6);
   CHECK(text_of(t.members[1]->ledger) == before);
-  CHECK_FALSE(
-      replica_record::unpack(payload{std::vector<std::byte>(16, std::byte{7})}).has_value());
-  CHECK_FALSE(replica_record::unpack({}).has_value());
+}
+
+TEST_CASE("a shard's record says whether it has replicas, and carries its certificate") {
+  const auto back = [](const shard_record& what) { return shard_record::unpack(what.pack()); };
+  REQUIRE(back({}).has_value());
+  CHECK_FALSE(back({})->replica.has_value());
+  const auto alone = back({std::nullopt, "certificate"});
+  REQUIRE(alone.has_value());
+  CHECK_FALSE(alone->replica.has_value());
+  CHECK(alone->certificate == "certificate");
+  const auto one = back({replica_record{7, replica_role::backup}, "certificate"});
+  REQUIRE((one && one->replica));
+  CHECK(one->replica->index_block == 7);
+  CHECK(one->replica->role == replica_role::backup);
+  CHECK(one->certificate == "certificate");
+  CHECK_FALSE(back({replica_record{~0ull, replica_role::primary}, {}}).has_value());
+  CHECK_FALSE(shard_record::unpack(payload{std::vector<std::byte>(17, std::byte{7})}).has_value());
+  CHECK_FALSE(shard_record::unpack(payload{std::vector<std::byte>(9, std::byte{1})}).has_value());
+}
+
+TEST_CASE("data shard: a stranger's hello does not make the primary yield") {
+  lab t(2, 1, 60s, 10);
+  t.pass(10s);
+  REQUIRE(t.primaries() == std::vector<std::size_t>{0});
+  t.lease(*t.members[0], 7, 10);
+  t.settle();
+  const auto before = text_of(t.members[0]->ledger);
+  const auto sent = t.sent_updates;
+  const auto stranger = t.stranger();
+  const auto says = static_cast<std::uint8_t>(replica_role::primary);
+  t.tell(0, replica_hello{{1, stranger}, says, 0, 0, 0}, stranger);
+  // A stranger names a replica, and a replica names a stranger.
+  t.tell(0, replica_hello{{1, t.members[1]->handle}, says, 0, 0, 0}, stranger);
+  t.tell(0, replica_hello{{1, stranger}, says, 0, 0, 0}, t.members[1]->handle);
+  t.tell(0, replica_hello{{1, t.members[1]->handle}, says, 0, 0, 0}, {});
+  CHECK(t.refusals.size() == 4);
+  CHECK(t.members[0]->replica->role() == replica_role::primary);
+  CHECK(t.sent_updates == sent);
+  CHECK(text_of(t.members[0]->ledger) == before);
+}
+
+TEST_CASE("data shard: a stranger gets no ledger, hands none over and leads no backup") {
+  lab t(2);
+  t.pass(2s);
+  t.lease(*t.members[0], 7, 10);
+  t.settle();
+  const auto stranger = t.stranger();
+  const auto sent = t.sent_updates;
+  const auto as = [](replica_role what) { return static_cast<std::uint8_t>(what); };
+  t.tell(0, replica_hello{{9, stranger}, as(replica_role::seeking), 0, 0, 0}, stranger);
+  t.tell(0, replica_hello{{9, stranger}, as(replica_role::backup), 0, 0, 0}, stranger);
+  CHECK(t.members[0]->replica->backups() == 1);
+  ledger_update handover;
+  handover.from = {9, stranger};
+  handover.stream = handover.sequence = handover.reserved = 1;
+  handover.what = 3;
+  t.tell(0, handover, stranger);
+  CHECK(t.sent_updates == sent);
+  t.tell(0, ledger_received{1, 1}, stranger);
+  t.tell(1, not_primary{stranger}, stranger);
+  record of_stranger;
+  of_stranger.address = stranger;
+  of_stranger.value = shard_record{replica_record{3, replica_role::primary}, {}}.pack();
+  t.members[0]->replica->found({of_stranger});
+  CHECK(t.members[0]->ledger.known_index_blocks() == 2);
+  CHECK(t.refusals.size() == 5);
+  // A claim waits for nobody that a stranger made up.
+  t.held[9] = {{index_block_size + 5, 4}};
+  t.commit(*t.members[0], 9);
+  t.settle();
+  CHECK(t.unsure + t.confirmed.size() > 0);
+  CHECK(t.members[0]->replica->primary());
+}
+
+TEST_CASE("data shard: a replica that hands its ledger over and never follows delays commits only "
+          "for a while") {
+  lab t(3);
+  t.pass(2s);
+  t.lease(*t.members[0], 7, 10);
+  t.settle();
+  // The third replica receives nothing any more, but its link is up.
+  t.cut.insert({0, 2});
+  t.cut.insert({1, 2});
+  t.commit(*t.members[0], 7);
+  t.pass(8s);
+  REQUIRE(t.members[0]->replica->backups() == 1);
+  CHECK(t.confirmed.size() == 1);
+  ledger_update handover;
+  handover.from = {2, t.members[2]->handle};
+  handover.stream = handover.sequence = handover.reserved = 1;
+  handover.what = 3;
+  t.tell(0, handover, t.members[2]->handle);
+  t.held[9] = {{500, 4}};
+  t.commit(*t.members[0], 9);
+  REQUIRE(t.unsure == 1);
+  t.lease(*t.members[0], 8, 30);
+  t.pass(6s);
+  CHECK(t.held[8].empty());
+  t.pass(8s);
+  CHECK(index_count(t.held[8]) == 30);
+  // The replica may have leased the claimed samples.
+  CHECK(t.members[0]->ledger.diverged());
+  CHECK(t.unknown == 0);
+}
+
+TEST_CASE("data shard: a backup that never acknowledges delays the primary ever less often") {
+  lab t(2);
+  t.pass(2s);
+  auto& primary = *t.members[0]->replica;
+  const auto silent = t.members[1]->handle;
+  t.members[1]->alive = false; // and the primary does not notice
+  std::size_t delayed = 0, beats = 400;
+  for (std::size_t i = 0; i < beats; ++i) {
+    t.time += t.config.beat;
+    t.tell(0, replica_hello{{1, silent}, static_cast<std::uint8_t>(replica_role::backup), 0, 0, 0},
+           silent);
+    (void)primary.beat();
+    t.settle();
+    delayed += primary.backups() > 0 ? 1 : 0;
+  }
+  INFO("with a backup in " << delayed << " beats");
+  CHECK(delayed > 0);
+  CHECK(delayed < beats / 4);
+}
+
+TEST_CASE("data shard: each host has one backup at most") {
+  lab t(2);
+  t.pass(2s);
+  auto& old = *t.members[1];
+  old.alive = false; // The host starts a new process before the primary notices.
+  t.add();
+  t.pass(3s);
+  CHECK(t.members[0]->replica->backups() == 1);
+  CHECK(t.members[2]->replica->role() == replica_role::backup);
+  // A late greeting of the former process.
+  t.tell(0,
+         replica_hello{{1, old.handle}, static_cast<std::uint8_t>(replica_role::backup), 0, 0, 0},
+         old.handle);
+  CHECK(t.members[0]->replica->backups() == 1);
+}
+
+TEST_CASE("data shard: a row of more samples than a replica has leaves the ledger as it was") {
+  for (const auto kind :
+       {ledger_row_kind::leased, ledger_row_kind::returned, ledger_row_kind::committed,
+        ledger_row_kind::partial, ledger_row_kind::former}) {
+    CAPTURE(static_cast<int>(kind));
+    ledger_row row;
+    row.count = std::uint64_t{1} << 63;
+    row.what = static_cast<std::uint8_t>(kind);
+    row.peer = 7;
+    row.remaining_ns = -1;
+    row.parts_included = row.parts_total = 1;
+    sample_ledger scratch(60s);
+    CHECK_FALSE(apply_rows(std::span(&row, 1), scratch, {}).ok());
+    row.first = index_block_size - 2;
+    row.count = 3;
+    CHECK_FALSE(apply_rows(std::span(&row, 1), scratch, {}).ok());
+    CHECK(scratch.snapshot().empty());
+    row.count = 2;
+    CHECK(apply_rows(std::span(&row, 1), scratch, {}).ok());
+    (void)scratch.expire(1s);
+  }
+  // The rows of a ledger respect the limit, even if a state crosses it.
+  sample_ledger crossing(60s);
+  index_state committed{index_state::kind::committed, 7, {}, 1, {1, 1}, 1, 1};
+  crossing.apply({index_block_size - 5, index_block_size + 5, committed});
+  sample_ledger copy(60s);
+  CHECK(apply_rows(rows_of(crossing, 0s), copy, 0s).ok());
+  CHECK(copy.count(index_state::kind::committed) == 10);
+}
+
+TEST_CASE("data shard: a primary cannot reserve so much that its successor runs out of memory") {
+  lab t(2);
+  t.pass(2s);
+  ledger_update whole;
+  whole.from = {0, t.members[0]->handle};
+  whole.stream = 77;
+  whole.sequence = 1;
+  whole.what = 2;
+  whole.reserved = ~0ull;
+  t.tell(1, whole, t.members[0]->handle);
+  t.settle();
+  t.kill(0, true);
+  t.settle();
+  REQUIRE(t.primaries() == std::vector<std::size_t>{1});
+  CHECK(t.members[1]->ledger.leased_by(0) == sample_ledger::most_reserved);
+  CHECK(t.members[1]->ledger.take_skipped().size() == 1);
+}
+
+TEST_CASE("data shard: pieces of a ledger that arrive early have a limit in rows") {
+  piece_order order;
+  std::vector<std::uint64_t> taken;
+  const auto add = [&](std::uint64_t sequence, std::size_t rows) {
+    ledger_update piece;
+    piece.stream = 1;
+    piece.sequence = sequence;
+    piece.rows.resize(rows);
+    order.add(piece, [&](const ledger_update& what, bool) {
+      taken.push_back(what.sequence);
+      return true;
+    });
+  };
+  for (const std::uint64_t sequence : {2, 3, 4}) add(sequence, piece_order::most_early_rows / 2);
+  add(1, 1);
+  CHECK(taken == std::vector<std::uint64_t>{1, 2, 3});
+  // The pieces that were taken have made room.
+  add(5, piece_order::most_early_rows / 2);
+  add(4, 1);
+  CHECK(taken == std::vector<std::uint64_t>{1, 2, 3, 4, 5});
 }

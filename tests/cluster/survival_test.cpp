@@ -181,10 +181,33 @@ TEST_CASE("processes of a shard that start later have higher index blocks, and n
   using scenarios::index_block_of;
   const auto now = swarm::utc_ns();
   CHECK(index_block_of(now, 0) < index_block_of(now, 1));
-  CHECK(index_block_of(now, 15) < index_block_of(now + 250'000'000, 0));
+  CHECK(index_block_of(now, 15) < index_block_of(now + 2'500'000'000, 0));
   CHECK(index_block_of(now, 0) > 0); // a process with number 0 asks nobody
+  CHECK(index_block_of(0, 0) > 0);   // nor does one with a wrong clock
   CHECK(index_block_of(now, 15) <
         std::numeric_limits<std::uint64_t>::max() / actors::index_block_size);
+}
+
+TEST_CASE("processes of a shard get ascending index blocks until the year 2100") {
+  using scenarios::index_block_of;
+  // 2026-01-02, 2028-02-16, 2028-03-01, 2040-01-01, 2060-01-01, 2099-12-31
+  const std::vector<std::int64_t> days{1'767'312'000, 1'834'272'000, 1'835'481'600,
+                                       2'208'988'800, 2'840'140'800, 4'102'358'400};
+  std::uint64_t last = 0;
+  for (const auto day : days) {
+    CAPTURE(day);
+    const auto utc_ns = day * 1'000'000'000;
+    CHECK(index_block_of(utc_ns, 0) > last);
+    last = index_block_of(utc_ns, 15);
+    CHECK(last < index_block_of(utc_ns + 2'500'000'000, 0));
+    // The indices of the block have 64 bits.
+    CHECK(last < std::numeric_limits<std::uint64_t>::max() / actors::index_block_size);
+    // A process that waits does not share its block with a later one.
+    const auto begins = utc_ns + scenarios::shard_start_delay(utc_ns).count();
+    CHECK(last < index_block_of(begins, 0));
+    CHECK(begins - utc_ns <= 2'500'000'000);
+    CHECK(index_block_of(begins - 1, 15) == last);
+  }
 }
 
 TEST_CASE("a bootstrap and a leader and a reducer and a donor and the owner of the shard are "

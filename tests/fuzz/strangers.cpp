@@ -230,6 +230,12 @@ void to_actors(std::uint8_t kind, front& from) {
       options.chunk_bytes = 64;
       options.dht = world.spawn<dht_node>(host, dht);
       options.replication.replicas = 2;
+      options.find_shard =
+          [&host, ours = member_of(host.key())](const caf::strong_actor_ptr& address,
+                                                std::string_view) -> std::optional<std::size_t> {
+        if (host.member_of(address) != ours) return std::nullopt;
+        return host.peer_of(address);
+      };
       under.push_back(world.spawn<data_shard>(
           host, options, std::make_shared<numbered_source>(),
           std::make_shared<sample_ledger>(options.lease_time, index_block)));

@@ -21,7 +21,15 @@ struct lab final : shard_client::io {
   mini_host& host = world.add_host("h");
   caf::actor me = actor();
   held_samples held;
-  shard_client client{*this, {7, true, 64, 200ms, 5s}, held};
+  caf::actor false_shard =
+      world.spawn<silent>(world.add_host("false"), std::make_shared<silent::log>());
+  /// All shards are on this host, unless the test says otherwise.
+  shard_finder find_shard = [this](const caf::strong_actor_ptr& address,
+                                   std::string_view proof) -> std::optional<std::size_t> {
+    if (host.peer_of(address) == host.id() || proof == "good certificate") return 0;
+    return std::nullopt;
+  };
+  shard_client client{*this, {true, 64, 200ms, 5s, find_shard}, held};
 
   std::vector<std::pair<caf::actor, caf::message>> sent;
   std::vector<caf::actor> watched;
@@ -51,7 +59,7 @@ struct lab final : shard_client::io {
   }
   static shared<record> replica(const caf::actor& of, std::uint64_t index_block,
                                 replica_role role) {
-    return record{"shard", of, replica_record{index_block, role}.pack(), 0};
+    return record{"shard", of, shard_record{replica_record{index_block, role}, {}}.pack(), 0};
   }
 
   /// The messages of one type that `to` got.
@@ -82,7 +90,6 @@ TEST_CASE(
   CHECK(t.watched == std::vector{fresh});
   REQUIRE(t.to<sample_request>(fresh).size() == 1);
   CHECK(t.to<sample_request>(fresh)[0].credit == 64);
-  CHECK(t.to<sample_request>(fresh)[0].peer == 7);
   CHECK(t.to<sample_request>(old).empty());
 }
 
@@ -92,7 +99,7 @@ TEST_CASE("shard client: credit is given in strides of a quarter of the window, 
   const auto shard = t.actor();
   t.client.found({lab::alone(shard, 5)}, 0s);
   const auto samples_come = [&](std::uint32_t count, duration now) {
-    t.client.samples_came(count, now);
+    t.client.samples_came({1000 * static_cast<std::uint64_t>(now.count()), count}, now);
     t.held.add_ready({1000 * static_cast<std::uint64_t>(now.count()), count},
                      payload::size_only(count), 1);
   };
@@ -153,6 +160,55 @@ TEST_CASE("shard client: a primary is asked before backups, and the longest serv
   // Messages of the dead shard may still arrive. They are not misbehaviour.
   CHECK(t.client.is_known(lab::strong(third)));
   CHECK_FALSE(t.client.is_known(lab::strong(t.me)));
+}
+
+TEST_CASE("shard client: a record of a host that is no data shard is ignored") {
+  lab t;
+  const auto shard = t.actor();
+  t.client.found(
+      {lab::replica(t.false_shard, 0, replica_role::primary), lab::alone(t.false_shard, 1000)}, 1s);
+  CHECK_FALSE(t.client.connected());
+  CHECK(t.sent.empty());
+  CHECK_FALSE(t.client.is_known(lab::strong(t.false_shard)));
+  CHECK_FALSE(t.client.on(commit_received{{1, 1}}, lab::strong(t.false_shard)));
+  t.client.found({lab::replica(t.false_shard, 0, replica_role::primary),
+                  lab::replica(shard, 9, replica_role::backup)},
+                 2s);
+  CHECK(t.client.is_current(lab::strong(shard)));
+  CHECK(t.to<sample_request>(t.false_shard).empty());
+  // A peer without a link to the shard's host learns from the certificate who it is.
+  lab other;
+  record proven{"shard", other.false_shard,
+                shard_record{replica_record{0, replica_role::primary}, "good certificate"}.pack(),
+                0};
+  other.client.found({proven}, 1s);
+  CHECK(other.client.is_current(lab::strong(other.false_shard)));
+}
+
+TEST_CASE("shard client: a referral to a host that is no data shard is not followed") {
+  lab t;
+  const auto backup = t.actor();
+  t.client.found({lab::replica(backup, 20, replica_role::backup)}, 1s);
+  t.client.on(not_primary{t.false_shard}, lab::strong(backup), 2s);
+  CHECK_FALSE(t.client.connected());
+  CHECK(t.to<sample_request>(t.false_shard).empty());
+  // The peer reads the records again, and they may show what that host is.
+  CHECK(t.planned.size() == 1);
+}
+
+TEST_CASE("shard client: a member that claims far samples does not make a later run skip data") {
+  lab t;
+  const auto far = std::uint64_t{1} << 62;
+  CHECK(t.client.plausible_end({}) == 0);
+  // Without samples of its own, a peer believes what most members say.
+  CHECK(t.client.plausible_end({100, far, 200}) == 200);
+  CHECK(t.client.plausible_end({far}) == far);
+  t.client.found({lab::alone(t.actor(), 5)}, 1s);
+  t.client.samples_came({500, 10}, 2s);
+  CHECK(t.client.plausible_end({far}) == 0);
+  CHECK(t.client.plausible_end({far, ~0ull, 700, 600}) == 700);
+  CHECK(t.client.plausible_end({510 + shard_client::most_ahead}) == 510 + shard_client::most_ahead);
+  CHECK(t.client.plausible_end({511 + shard_client::most_ahead}) == 0);
 }
 
 TEST_CASE("shard client: a referral is followed, but one to a lost primary only after repetition") {
