@@ -89,11 +89,6 @@ void group_actor::on_exit() {
   protocol_actor::on_exit();
 }
 
-group_id group_actor::second_group(const group_id& first) {
-  return group_id::from(
-      hasher{}.add(std::string_view{"second round"}).add(first.high).add(first.low).finish());
-}
-
 /// Passes a message to the round that it belongs to. A message of another group is dropped: its
 /// sender does not know yet that this peer declined that group.
 template <class Message>
@@ -323,6 +318,26 @@ bool group_actor::failpoint(std::string_view branch) {
 }
 duration group_actor::time() const {
   return now();
+}
+std::int64_t group_actor::utc_ns() const {
+  return here().utc_ns();
+}
+peer_id group_actor::peer_of(const caf::strong_actor_ptr& address) const {
+  return here().peer_of(address);
+}
+member_id group_actor::member_of(const caf::strong_actor_ptr& address) const {
+  return here().member_of(address);
+}
+signature group_actor::sign(const digest& statement) const {
+  return here().sign(statement);
+}
+bool group_actor::is_signed_by(const key256& key, const digest& statement,
+                               const signature& by) const {
+  return here().is_signed_by(key, statement, by);
+}
+void group_actor::convict(peer_id culprit, const contradiction& proof) {
+  here().observe(contradicted{culprit, proof});
+  misbehaviour(culprit, "two signed statements that contradict each other");
 }
 void group_actor::suspect(peer_id culprit, std::string why) {
   misbehaviour(culprit, std::move(why));

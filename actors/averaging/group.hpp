@@ -75,7 +75,6 @@ private:
   void of_round(Message& message);
   template <class Message>
   bool hand_over(Message& message, const caf::strong_actor_ptr& sender);
-  static group_id second_group(const group_id& first);
 
   // Implements round_io.
   void send_to(const caf::actor& to, caf::message content) override;
@@ -83,7 +82,13 @@ private:
   void probe(std::string_view point) override;
   bool failpoint(std::string_view branch) override;
   duration time() const override;
+  std::int64_t utc_ns() const override;
+  peer_id peer_of(const caf::strong_actor_ptr& address) const override;
+  member_id member_of(const caf::strong_actor_ptr& address) const override;
+  signature sign(const digest& statement) const override;
+  bool is_signed_by(const key256& key, const digest& statement, const signature& by) const override;
   void suspect(peer_id culprit, std::string why) override;
+  void convict(peer_id culprit, const contradiction& proof) override;
 
   caf::actor owner_;
   // matchmaking_ reads these two where they stand.

@@ -25,8 +25,11 @@ struct member_info {
   std::uint8_t reached = 2; ///< reached_by in actors/averaging/round.hpp
   std::uint8_t takes = 1;   ///< 0: the member only reduces and wants no result
   std::vector<sample_range> samples;
+  key256 key{};       ///< of the member whose host has `address`
+  id128 state_root{}; ///< root of the bits of the state that the round starts from; zero: unknown
+  signature by{};     ///< by `key`, over member_statement() in actors/averaging/certificate.hpp
   SHOAL_MESSAGE(member_info, x.peer, x.address, x.weight, x.rate_up, x.rate_down, x.reached,
-                x.takes, x.samples)
+                x.takes, x.samples, x.key, x.state_root, x.by)
 };
 
 struct join_request {
@@ -60,20 +63,31 @@ struct join_withdrawn {
   SHOAL_MESSAGE(join_withdrawn, x.peer)
 };
 
-/// The group is closed: the leader's decisions for the round. Boundaries are value indices; member
-/// j reduces [boundaries[j], boundaries[j+1]) in chunks of `chunk_bytes` of values (before the
-/// codec). With two consecutive rounds, the boundaries of the second follow those of the first. The
-/// second round's messages use another id (actors/averaging/group.hpp).
+/// The group is closed: the roster, which each member has signed for itself and the leader as a
+/// whole. Each member computes the part boundaries from it (matchmaking.hpp), so they are not sent.
+/// Boundaries are value indices; member j reduces [boundaries[j], boundaries[j+1]) in chunks of
+/// `chunk_bytes` of values (before the codec). With two consecutive rounds, the boundaries of the
+/// second follow those of the first. The second round's messages use another id
+/// (actors/averaging/group.hpp).
 struct group_begun {
-  group_id group;
+  group_id group; ///< hash of the other sent fields but `by`: group_of() in certificate.hpp
   std::uint64_t epoch = 0;
   state_id state;
   std::vector<member_info> members;
-  std::vector<std::uint64_t> boundaries;
+  std::vector<std::uint64_t> boundaries; ///< not sent
   std::uint64_t chunk_bytes = 256 * 1024;
-  std::uint8_t codec = 0; ///< round_codecs::number()
-  SHOAL_MESSAGE(group_begun, x.group, x.epoch, x.state, x.members, x.boundaries, x.chunk_bytes,
-                x.codec)
+  std::uint8_t codec = 0;          ///< round_codecs::number()
+  std::uint8_t split = 0;          ///< part_split
+  std::uint64_t value_count = 0;   ///< length of the vector to average, or of both rounds' vectors
+  std::uint64_t second_values = 0; ///< length of the second round's vector
+  std::int64_t attempt = 0;        ///< the leader's deadline: tells its attempts apart
+  std::uint32_t leader = 0;        ///< index of the member that closed the group
+  /// By member, the fraction of its declared rates that the leader plans with: (factor + 1) /
+  /// 65536; empty: all of them.
+  std::vector<std::uint16_t> rate_factors;
+  signature by; ///< by the leader, over group_statement()
+  SHOAL_MESSAGE(group_begun, x.group, x.epoch, x.state, x.members, x.chunk_bytes, x.codec, x.split,
+                x.value_count, x.second_values, x.attempt, x.leader, x.rate_factors, x.by)
 };
 
 /// Goes to every other member of a group: its leader counted on `member`, which joined another
@@ -81,7 +95,15 @@ struct group_begun {
 struct member_declined {
   group_id group;
   std::uint32_t member = 0;
-  SHOAL_MESSAGE(member_declined, x.group, x.member)
+  signature by; ///< by `member`, over decline_statement()
+  SHOAL_MESSAGE(member_declined, x.group, x.member, x.by)
+};
+
+/// A member's signature under a statement of its group.
+struct member_signature {
+  std::uint32_t member = 0;
+  signature by;
+  SHOAL_MESSAGE(member_signature, x.member, x.by)
 };
 
 // ---- butterfly all-reduce -----------------------------------------------------------------------
@@ -167,12 +189,30 @@ struct part_wanted {
 struct member_ready {
   group_id group;
   std::uint32_t member = 0;
-  id128 version; ///< hash of the senders of every chunk
-  SHOAL_MESSAGE(member_ready, x.group, x.member, x.version)
+  id128 version; ///< hash of the senders and the values of every chunk: version_of()
+  signature by;  ///< by `member`, over vote_statement()
+  SHOAL_MESSAGE(member_ready, x.group, x.member, x.version, x.by)
 };
 
-/// A member's round ended and it needs nothing more from the others. The round succeeded if the
-/// majority of the members voted for `version`; otherwise `failed` is set.
+/// Asks a member for the votes of a round that ended well for it.
+struct certificate_wanted {
+  group_id group;
+  std::uint32_t member = 0; ///< the sender
+  SHOAL_MESSAGE(certificate_wanted, x.group, x.member)
+};
+
+/// The votes that ended a round: round_certificate without its roster, which the receiver has.
+struct certificate_given {
+  group_id group;
+  std::uint32_t member = 0; ///< the sender
+  id128 version;
+  std::vector<member_signature> votes, declines; ///< ascending members
+  SHOAL_MESSAGE(certificate_given, x.group, x.member, x.version, x.votes, x.declines)
+};
+
+/// A member's round ended and it needs nothing more from the others. If `failed` is not set, the
+/// member has the round's certificate for `version`. Who does not believe it asks for the
+/// certificate.
 struct member_finished {
   group_id group;
   std::uint32_t member = 0;
@@ -197,6 +237,9 @@ using averaging_messages = message_list<row<member_info, traffic::control, scope
                                         row<part_wanted, traffic::control, scope::remote>,
                                         row<chunk_range, traffic::control, scope::remote>,
                                         row<member_ready, traffic::control, scope::remote>,
-                                        row<member_finished, traffic::control, scope::remote>>;
+                                        row<member_finished, traffic::control, scope::remote>,
+                                        row<member_signature, traffic::control, scope::remote>,
+                                        row<certificate_wanted, traffic::control, scope::remote>,
+                                        row<certificate_given, traffic::control, scope::remote>>;
 
 } // namespace shoal::actors

@@ -1,6 +1,7 @@
 // Observations of a round: each member's contribution, and how the round ended for it.
 #pragma once
 
+#include "actors/averaging/certificate.hpp"
 #include "actors/averaging/part_outcome.hpp"
 #include "actors/ids.hpp"
 #include "actors/observe.hpp"
@@ -40,6 +41,13 @@ struct round_ended {
   std::vector<part_outcome> parts;
   payload values;
   std::uint64_t started_ns = 0; ///< when the group began (virtual)
+};
+
+/// A member has signed two statements that contradict each other.
+struct contradicted {
+  static constexpr std::string_view observed_as = "contradicted";
+  peer_id culprit = 0;
+  contradiction proof;
 };
 
 } // namespace shoal::actors

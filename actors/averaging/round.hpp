@@ -3,6 +3,7 @@
 #pragma once
 
 #include "actors/averaging/aggregator.hpp"
+#include "actors/averaging/certificate.hpp"
 #include "actors/averaging/messages.hpp"
 #include "actors/averaging/part_outcome.hpp"
 #include "actors/averaging/part_split.hpp"
@@ -19,6 +20,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <vector>
 
 namespace shoal::actors {
@@ -33,6 +35,11 @@ struct averaging_config {
   std::uint64_t chunk_bytes = 256 * 1024;
   std::uint32_t window_chunks = 8; ///< unacknowledged chunks to one member
   duration poll_interval = std::chrono::milliseconds(500);
+  /// A member with a larger weight is refused. 0: no limit.
+  std::uint64_t most_weight = 0;
+  /// A reducer refuses values whose norm is so many times the median of the members' norms. 0: no
+  /// limit.
+  double max_norm_ratio = 1000;
   const aggregator_definition* aggregator = &mean_aggregator(); ///< the same for all members
   std::shared_ptr<actors::conduct> conduct = honest_conduct();
 };
@@ -77,6 +84,7 @@ struct second_round {
 struct round_request {
   std::uint64_t epoch = 0;
   state_id state;
+  id128 state_root;         ///< root of the state's bits; zero: unknown
   payload values;           ///< floats (or size-only); the vector to average
   std::uint64_t weight = 0; ///< samples in it; 0: the member only wants the result
   std::vector<sample_range> samples;
@@ -87,6 +95,8 @@ struct round_request {
       rate_factors; ///< fractions below 1 of the declared rates: rate_tracker.hpp
   round_codecs codecs;
   second_round second;
+  /// Members whose groups failed this peer lately: it follows them only after all others.
+  std::set<member_id> bad_leaders;
   /// True: values with NaN or infinity end the round for this member. Codecs and aggregators would
   /// hide them.
   bool must_be_finite = false;
@@ -115,6 +125,10 @@ struct round_result {
   std::uint64_t epoch = 0;
   std::uint32_t member = 0;
   std::vector<member_info> members;
+  /// The proof of the result, if the round is ok or partial. After two rounds, of the second one.
+  std::shared_ptr<const round_certificate> certificate;
+  /// The leader that this peer followed when the attempt failed before a group began; else zero.
+  member_id bad_leader;
   std::vector<std::uint32_t> declined; ///< members that are in another group, and their samples
   /// Parts of the last round that are not empty. A part that lost a sender half-way is several
   /// stretches.
@@ -161,7 +175,16 @@ public:
     return false;
   }
   virtual duration time() const = 0;
+  // See the functions of these names in actors/host.hpp.
+  virtual std::int64_t utc_ns() const = 0;
+  virtual peer_id peer_of(const caf::strong_actor_ptr& address) const = 0;
+  virtual member_id member_of(const caf::strong_actor_ptr& address) const = 0;
+  virtual signature sign(const digest& statement) const = 0;
+  virtual bool is_signed_by(const key256& key, const digest& statement,
+                            const signature& by) const = 0;
   virtual void suspect(peer_id culprit, std::string why) = 0;
+  /// The member of this key has signed two statements that contradict each other.
+  virtual void convict(peer_id culprit, const contradiction& proof) = 0;
 };
 
 } // namespace shoal::actors

@@ -1,0 +1,106 @@
+// What the members of a round sign, and the certificate that ends the round.
+//
+// The roster (group_begun) has each member's own signature under its address, weight, rates and
+// samples, and the leader's under the whole. The group id is the roster's hash. So whoever has the
+// id and the roster knows what every member agreed to, and that no field was changed.
+//
+// A vote is a signature under (group id, version). The version covers the senders and the values of
+// every chunk (version_of). More than two thirds of the members that take the result make a
+// certificate; members that declined in writing do not count. If fewer than a third of the members
+// are hostile, no two versions of one group have certificates: two sets of more than two thirds
+// share more than a third, so an honest member would have voted twice. (docs/adr/0030)
+//
+// Statements begin with their kind and end in the world's signature, which binds the swarm.
+#pragma once
+
+#include "actors/averaging/messages.hpp"
+#include "actors/averaging/part_outcome.hpp"
+#include "kernels/base/payload.hpp"
+#include "kernels/base/result.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace shoal::actors {
+
+class host;
+
+/// The proof that a round ended with one result.
+struct round_certificate {
+  group_begun roster;  ///< as the leader sent it; boundaries may be empty
+  bool second = false; ///< of the second of two rounds (actors/averaging/group.hpp)
+  id128 version;
+  std::vector<member_signature> votes;    ///< ascending members
+  std::vector<member_signature> declines; ///< ascending members that did not vote
+
+  /// The id that the round's messages have.
+  group_id round() const;
+};
+
+/// host::is_signed_by, or a test's stand-in.
+using signature_check =
+    std::function<bool(const key256& key, const digest& statement, const signature& by)>;
+
+// -- statements
+
+/// `who` takes part in a round with these fields of `of`: epoch, state, value_count and codec.
+digest member_statement(const group_begun& of, const member_info& who);
+/// The leader has closed this group.
+digest group_statement(const group_id& group);
+digest vote_statement(const group_id& round, const id128& version);
+/// The signer takes no part in the round, and never votes in it.
+digest decline_statement(const group_id& round);
+
+// -- ids
+
+/// The id of the group with this roster.
+group_id group_of(const group_begun& roster);
+/// The id of the second round of a group.
+group_id second_group(const group_id& first);
+
+/// The hash of one finished chunk: its senders and its values, or their size if `values` is
+/// size-only.
+id128 chunk_version(const std::vector<std::uint32_t>& senders, const payload& values);
+/// The version of a result: `chunks` are all chunks in order. `before` is the version of the first
+/// of two rounds, else zero.
+id128 version_of(std::span<const id128> chunks, const id128& before = {});
+/// The same from a round's result. Requires: `boundaries` are those of the round, and `parts` cover
+/// `values`.
+id128 version_of(const std::vector<std::uint64_t>& boundaries, std::uint64_t chunk_bytes,
+                 const std::vector<part_outcome>& parts, const payload& values,
+                 const id128& before = {});
+
+// -- checks
+
+/// Votes that make a certificate, of `voters` members that neither declined nor only reduce.
+constexpr std::uint32_t votes_needed(std::uint32_t voters) noexcept {
+  return 2 * voters / 3 + 1;
+}
+
+/// The first thing that is wrong with a roster, or nothing: members in ascending order of peers, no
+/// key twice, each member's signature, the leader's, and the id. The addresses' hosts are not
+/// checked.
+result<void> check_roster(const group_begun& roster, const signature_check& is_signed_by);
+/// Checks roster and votes.
+result<void> check(const round_certificate& certificate, const signature_check& is_signed_by);
+/// Checks also that each member's address belongs to its key, and that the swarm admits the keys of
+/// enough voters. A host must know their keys already: host::admits().
+result<void> check(const round_certificate& certificate, host& by);
+
+/// Two statements of one member that contradict each other. Anybody can check them.
+struct contradiction {
+  enum class kind : std::uint8_t { two_groups, two_votes, vote_and_decline };
+  kind what = kind::two_votes;
+  key256 culprit;
+  group_id round;      ///< of the votes, or the first group
+  id128 first, second; ///< versions; `second` is zero for a decline
+  signature first_by, second_by;
+  group_begun first_roster{}, second_roster{}; ///< of two groups only
+
+  bool holds(const signature_check& is_signed_by) const;
+};
+
+} // namespace shoal::actors
