@@ -4,41 +4,100 @@
 
 namespace shoal::actors {
 
-bool ballot::cast(std::uint32_t member, const id128& version) {
-  auto& vote = members_[member].vote;
-  if (vote && *vote != version) return false;
-  vote = version;
+void ballot::cast(const id128& version, const signature& by) {
+  own_ = members_[self_].vote = version;
+  members_[self_].by = by;
+}
+
+bool ballot::cast(std::uint32_t member, const id128& version, const signature& by) {
+  auto& one = members_[member];
+  if (one.declined || (one.vote && *one.vote != version)) return false;
+  one.vote = version;
+  one.by = by;
   return true;
 }
 
-void ballot::lose(std::uint32_t member, bool declined) {
-  members_[member].lost = true;
-  members_[member].declined = declined;
+bool ballot::decline(std::uint32_t member, const signature& by) {
+  auto& one = members_[member];
+  if (one.vote) return false;
+  one.declined = by;
+  return true;
 }
 
-std::uint32_t ballot::majority() const {
-  std::uint32_t voters = 0;
-  for (const auto& each : members_)
-    if (each.votes && !each.declined) ++voters;
-  return voters / 2 + 1;
+std::uint32_t ballot::needed() const {
+  return votes_needed(static_cast<std::uint32_t>(
+      std::count_if(members_.begin(), members_.end(),
+                    [](const voter& each) { return each.votes && !each.declined; })));
 }
 
 std::uint32_t ballot::possible() const {
   std::uint32_t out = 0;
   for (std::uint32_t m = 0; m < members_.size(); ++m) {
     const auto& each = members_[m];
-    if (!each.votes) continue;
+    if (!each.votes || each.declined) continue;
     const bool may = m == self_ || (each.vote ? !own_ || each.vote == own_ : !each.lost);
     out += may ? 1 : 0;
   }
   return out;
 }
 
+std::uint32_t ballot::count_of(const id128& version) const {
+  return static_cast<std::uint32_t>(
+      std::count_if(members_.begin(), members_.end(),
+                    [&](const voter& each) { return each.votes && each.vote == version; }));
+}
+
+std::optional<id128> ballot::winner(std::uint32_t needed) const {
+  if (own_ && count_of(*own_) >= needed) return own_;
+  for (const auto& each : members_)
+    if (each.vote && count_of(*each.vote) >= needed) return each.vote;
+  return std::nullopt;
+}
+
 ballot::verdict ballot::count(std::uint32_t needed) const {
-  const auto votes = std::count_if(members_.begin(), members_.end(),
-                                   [&](const voter& each) { return each.vote == own_; });
-  if (announced_ == own_ || votes >= needed) return verdict::won;
-  return announced_ ? verdict::lost : verdict::open;
+  const auto won = winner(needed);
+  if (!won) return verdict::open;
+  return won == own_ ? verdict::won : verdict::lost;
+}
+
+std::vector<member_signature> ballot::votes_for(const id128& version) const {
+  std::vector<member_signature> out;
+  for (std::uint32_t m = 0; m < members_.size(); ++m)
+    if (members_[m].votes && members_[m].vote == version) out.push_back({m, members_[m].by});
+  return out;
+}
+
+std::vector<member_signature> ballot::declines() const {
+  std::vector<member_signature> out;
+  for (std::uint32_t m = 0; m < members_.size(); ++m)
+    if (members_[m].votes && members_[m].declined) out.push_back({m, *members_[m].declined});
+  return out;
+}
+
+contradiction ballot::contradicts(std::uint32_t member, const id128& version,
+                                  const signature& by) const {
+  const auto& one = members_[member];
+  contradiction out;
+  out.first = version;
+  out.first_by = by;
+  if (one.declined) {
+    out.what = contradiction::kind::vote_and_decline;
+    out.second_by = *one.declined;
+  } else if (one.vote) {
+    out.second = *one.vote;
+    out.second_by = one.by;
+  }
+  return out;
+}
+
+contradiction ballot::contradicts(std::uint32_t member, const signature& decline) const {
+  const auto& one = members_[member];
+  contradiction out;
+  out.what = contradiction::kind::vote_and_decline;
+  out.first = one.vote.value_or(id128{});
+  out.first_by = one.by;
+  out.second_by = decline;
+  return out;
 }
 
 } // namespace shoal::actors

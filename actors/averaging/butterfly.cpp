@@ -35,7 +35,7 @@ butterfly::butterfly(averaging_config config, round_request request, group_begun
                      peer_id self, round_io& io, std::function<void(round_result)> done)
     : config_(std::move(config)), request_(std::move(request)), values_(request_.values),
       group_(std::move(group)), io_(io), done_(std::move(done)), self_(index_of(self, group_)),
-      size_(static_cast<std::uint32_t>(group_.members.size())),
+      size_(static_cast<std::uint32_t>(group_.members.size())), first_group_(group_of(group_)),
       layout_(group_.boundaries, group_.chunk_bytes, values_.is_size_only()),
       outbox_(size_, config_.window_chunks), ballot_(takers(group_), self_) {
   members_.resize(size_);
@@ -184,10 +184,12 @@ void butterfly::on(const chunk_received& message, const caf::strong_actor_ptr& s
   auto& to = members_[message.member];
   if (message.part >= size_ || !outbox_.confirmed(message.member))
     return ban(message.member, "acknowledgement of nothing");
-  if (!message.reduced)
+  if (message.reduced != 1) {
     slice_arrived();
-  else if (message.part == self_ && to.replies_unconfirmed > 0 && --to.replies_unconfirmed == 0)
+    if (message.reduced == 0 && message.part == message.member) ++to.in_time;
+  } else if (message.part == self_ && to.replies_unconfirmed > 0 && --to.replies_unconfirmed == 0) {
     reply_arrived(message.member);
+  }
   pump(message.member);
 }
 
@@ -208,18 +210,23 @@ void butterfly::reply_arrived(std::uint32_t at) {
 void butterfly::on(const part_chunk& message, const caf::strong_actor_ptr& sender) {
   if (!listen_to(message.sender, sender, "part chunk by a stranger")) return;
   if (message.part >= size_) return ban(message.sender, "part chunk of a part that there is not");
-  if (acknowledges_)
-    tell(message.sender, caf::make_message(chunk_received{group_.group, self_, message.part, 0}));
+  const auto acknowledge = [&](bool in_time) {
+    if (acknowledges_)
+      tell(message.sender,
+           caf::make_message(chunk_received{group_.group, self_, message.part,
+                                            in_time ? std::uint8_t{0} : std::uint8_t{2}}));
+  };
   auto& part = parts_[message.part];
   auto chunk = layout_.find_chunk(giving(), message.part, message.offset, message.data);
   if (!chunk || (!part.recovery.reduces() && !finished_))
     return ban(message.sender, "part chunk that does not fit its part");
-  if (finished_ || !part.reduction) return; // too late
+  if (finished_ || !part.reduction) return acknowledge(false);
   auto values = layout_.from_wire(giving(), message.part, *chunk, message.data);
   if (!values) return ban(message.sender, "part chunk that the codec cannot read");
-  if (part.reduction->add(message.sender, *chunk, std::move(*values), io_.time()) ==
-      part_reduction::taken::wrong)
+  const auto taken = part.reduction->add(message.sender, *chunk, std::move(*values), io_.time());
+  if (taken == part_reduction::taken::wrong)
     return ban(message.sender, "part chunk that nobody asked for");
+  acknowledge(taken == part_reduction::taken::yes);
   reduce(message.part);
 }
 
@@ -255,6 +262,7 @@ void butterfly::check_senders() {
       for (auto m : part.reduction->behind()) leave_out(p, m, reason::sender_timeout);
     reduce(p);
   }
+  ask_for_certificate(true);
   if (!finished_ && hopeless_since_) fail_if_hopeless();
 }
 
@@ -271,7 +279,7 @@ void butterfly::reduce(std::uint32_t p) {
     if (next->senders.empty())
       return fail(trouble_ == reason::none ? reason::sender_lost : trouble_);
     auto wire = layout_.to_wire(replying(), p, next->chunk, next->values);
-    auto values = replying() ? *layout_.from_wire(replying(), p, next->chunk, wire) : payload{};
+    auto values = replying() ? *layout_.from_wire(replying(), p, next->chunk, wire) : wire;
     hold(p, next->chunk, std::move(wire), values, std::move(next->senders));
   }
 }
@@ -285,15 +293,15 @@ void butterfly::hold(std::uint32_t p, std::uint32_t number, payload wire, const 
   if (!result_.empty()) {
     // Now, while others are still to come, and what it came in need not be kept.
     const auto here = result_.slice(4 * layout_.first_value(p, number), part.grid.size(number));
-    const auto& from = replying() ? values : chunk.wire;
-    if (!from.same_memory(here)) {
-      const auto floats = from.floats();
+    if (!values.same_memory(here)) {
+      const auto floats = values.floats();
       std::copy(floats.begin(), floats.end(),
                 result_.floats().begin() +
                     static_cast<std::ptrdiff_t>(layout_.first_value(p, number)));
       if (!replying()) chunk.wire = here;
     }
   }
+  chunk.version = chunk_version(senders, values);
   // Most chunks have the same senders as the one before.
   auto& before = part.chunks[number == 0 ? 0 : number - 1].senders;
   chunk.senders = before && *before == senders
@@ -360,7 +368,7 @@ void butterfly::on(const reduced_chunk& message, const caf::strong_actor_ptr& se
   auto values = layout_.from_wire(replying(), message.part, *chunk, message.data);
   if (!values || (!values->is_size_only() && !kernels::all_finite(values->floats())))
     return ban(from, "reduced chunk with values that are not finite");
-  if (!replying()) values = payload{};
+  if (!may_vote_for(message.part, message.senders, from)) censored_ = true;
   if (!acknowledges_ && std::binary_search(message.senders.begin(), message.senders.end(), self_))
     slice_arrived();
   hold(message.part, *chunk, message.data, *values, message.senders);

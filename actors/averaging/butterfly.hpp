@@ -12,10 +12,12 @@
 //      mean is taken in member order, and divided by the weights of exactly those senders. Member j
 //      sends it with the list of senders to all members, while other chunks still come in. An
 //      aggregator of whole parts (aggregator.hpp) begins when the part is complete.
-//   3. A member that holds all parts votes: it tells all members the version that it holds, which
-//      is the hash of all lists of senders. The member is done when it knows that more than half
-//      of the members voted for that version. It is also done when a member that knew says so. The
-//      outcome is `ok` if every part holds every sender, else `partial`.
+//   3. A member that holds all parts votes: it signs the version that it holds, which is the hash
+//      of all lists of senders and all values. It tells all members. More than two thirds of the
+//      votes are the round's certificate (certificate.hpp), and a member that has it is done. A
+//      member that cannot get the votes themselves asks a member that is done for the certificate.
+//      Nobody's word ends a round. The outcome is `ok` if every part holds every sender, else
+//      `partial`.
 // A sender that dies, or is silent for sender_timeout, is left out of the chunks that lack its
 // slices. So are the senders that are behind at half of round_timeout, if more than half of the
 // weight is there. Thus a trickling sender cannot make the round fail. A member that declines the
@@ -31,22 +33,29 @@
 // holds the whole part. So nothing is reduced again that can still be had. (butterfly_recovery.cpp)
 //
 // One result. Two members that take each other for dead may reduce the same part from different
-// senders. But each member votes once, for the version that it holds, and two majorities share a
-// member. So at most one version ever gets a majority, and all members that end `ok` or `partial`
-// hold that version. The other members fail and find the leading branch in the records; the round
-// is a `split` if some member completed it. When the members that are alive for us cannot make a
-// majority any more, we fail: at once if we are alone, else after sender_timeout. In that time a
-// member that sees more of them may tell us. (docs/adr/0011, butterfly_result.cpp)
+// senders, and a hostile reducer may give each member other values. But each member votes once, for
+// the version that it holds, and two sets of more than two thirds share more than a third. So at
+// most one version ever gets a certificate while fewer than a third are hostile. All members that
+// end `ok` or `partial` hold that version, and so the same bits. The other members fail and find
+// the leading branch in the records; the round is a `split` if some member completed it. When the
+// members that are alive for us cannot make a certificate any more, we fail: at once if we are
+// alone, else after sender_timeout. In that time a member that sees more of them may give us the
+// certificate. (docs/adr/0030, butterfly_result.cpp)
+//
+// A censoring reducer. An acknowledgement says whether a slice came in time. A member does not vote
+// for a part without its values whose reducer acknowledged all of its slices in time, and names
+// that reducer. Nor does it vote for a part that has fewer than half of the contributors that are
+// alive for it.
 //
 // With a lossy codec all members count with the values that the codec leaves, so the result is the
 // same whoever reduces. A reducer takes its own values as the others would get them, and holds its
 // means as it sends them. A codec that drops values does so once, before the round: the values that
 // it left are the contribution, which it writes without further loss. The owner keeps the rest.
 // A member that only reduces (takes = 0) gives nothing, gets no parts but its own, and has no vote.
-// It is done when all other members are.
+// It is done when it has the certificate.
 //
-// Two members that cannot be reached say nothing to each other. They have no parts, and hear of the
-// majority from a member that both can reach.
+// Two members that cannot be reached say nothing to each other. They have no parts, and get the
+// certificate from a member that both can reach.
 //
 // Bytes on the wire per member: S (1 - w_i) + S w_i (P - 1) up, and as many down. S is the size of
 // the vector as the codec writes it, and w_i the share of the member's part. All P members give and
@@ -58,6 +67,7 @@
 #pragma once
 
 #include "actors/averaging/ballot.hpp"
+#include "actors/averaging/certificate.hpp"
 #include "actors/averaging/messages.hpp"
 #include "actors/averaging/outbox.hpp"
 #include "actors/averaging/part_layout.hpp"
@@ -92,6 +102,8 @@ public:
   void on(const part_wanted& message, const caf::strong_actor_ptr& sender);
   void on(const member_ready& message, const caf::strong_actor_ptr& sender);
   void on(const member_finished& message, const caf::strong_actor_ptr& sender);
+  void on(const certificate_wanted& message, const caf::strong_actor_ptr& sender);
+  void on(const certificate_given& message, const caf::strong_actor_ptr& sender);
   void on_down(const caf::actor_addr& whom);
   /// Looks for silent senders; to be called every now and then.
   void check_senders();
@@ -109,6 +121,8 @@ public:
   /// No member needs anything from us any more.
   bool idle() const;
   const group_begun& group() const noexcept { return group_; }
+  /// The hash of the result that we hold. Requires: we hold all parts.
+  id128 version() const;
   std::uint32_t self() const noexcept { return self_; }
 
 private:
@@ -116,6 +130,10 @@ private:
     bool down = false;
     reason lost = reason::none; // why it is down
     bool finished = false;
+    bool has_certificate = false;          // it says so
+    bool asked = false;                    // for its certificate
+    bool given = false;                    // it has ours
+    std::uint32_t in_time = 0;             // slices of its part that it acknowledged as in time
     std::uint32_t replies_unconfirmed = 0; // chunks of my part that it has not confirmed
   };
   using sender_list = std::shared_ptr<const std::vector<std::uint32_t>>;
@@ -123,6 +141,7 @@ private:
     payload
         wire; // the bytes that its reducer sent: a member that passes the chunk on sends the same
     sender_list senders; // null: not held
+    id128 version;       // chunk_version()
   };
   struct part_state {
     chunk_grid grid;
@@ -175,8 +194,16 @@ private:
   void fail_if_hopeless();
 
   // The end: butterfly_result.cpp.
-  id128 version() const;
   std::vector<part_outcome> outcomes() const;
+  /// What the chunk's reducer has to show for leaving us out, or contributors of whom we know.
+  bool may_vote_for(std::uint32_t part, const std::vector<std::uint32_t>& senders,
+                    std::uint32_t from);
+  /// Counts a signed vote or decline. False if the member contradicts itself.
+  bool take_vote(std::uint32_t member, const id128& version, const signature& by);
+  bool take_decline(std::uint32_t member, const signature& by);
+  bool is_decline(std::uint32_t member, const signature& by) const;
+  void convict(std::uint32_t member, contradiction proof);
+  void ask_for_certificate(bool now);
   void vote_if_complete();
   void finish_if_decided();
   void succeed();
@@ -194,6 +221,7 @@ private:
   std::uint32_t size_ = 0;
   std::vector<std::uint32_t> others_;
   std::vector<member_state> members_;
+  const group_id first_group_; // of both rounds
   const part_layout layout_;
   std::vector<part_state> parts_;
   outbox outbox_;
@@ -201,6 +229,7 @@ private:
   std::uint32_t parts_missing_ = 0;
   bool finished_ = false;
   bool acknowledges_ = true;
+  bool censored_ = false; // a part lacks what it must have
   std::uint64_t chunks_to_send_ = 0, chunks_confirmed_ = 0;
   std::set<std::uint32_t> served_; // members that confirmed my whole part
   reason trouble_ = reason::none;

@@ -17,7 +17,10 @@ void butterfly::on_down(const caf::actor_addr& whom) {
 }
 
 void butterfly::on(const member_declined& message, const caf::strong_actor_ptr& sender) {
-  if (listen_to(message.member, sender, "refusal of a group by a stranger"))
+  if (!listen_to(message.member, sender, "refusal of a group by a stranger")) return;
+  if (!is_decline(message.member, message.by))
+    return ban(message.member, "refusal of a group without a signature");
+  if (take_decline(message.member, message.by))
     lose_and_go_on(message.member, reason::member_declined);
 }
 
@@ -26,7 +29,7 @@ void butterfly::lose(std::uint32_t m, reason why) {
   member.down = true;
   member.lost = why;
   outbox_.drop(m);
-  ballot_.lose(m, why == reason::member_declined);
+  ballot_.lose(m);
   for (std::uint32_t p = 0; p < size_; ++p) {
     auto& part = parts_[p];
     part.receivers.erase(m);
@@ -180,7 +183,8 @@ void butterfly::fail_if_hopeless() {
                            [this](std::uint32_t m) { return members_[m].down || apart(m); });
   if (!(alone && ballot_.own()) && ballot_.possible() >= majority()) return hopeless_since_.reset();
   if (!hopeless_since_) hopeless_since_ = io_.time();
-  if (!alone && io_.time() - *hopeless_since_ < config_.sender_timeout) return;
+  if (!alone && io_.time() - *hopeless_since_ < config_.sender_timeout)
+    return ask_for_certificate(false);
   auto why = reason::no_majority;
   for (std::uint32_t p = 0; p < size_; ++p)
     if (parts_[p].missing > 0 && members_[p].down)

@@ -29,12 +29,10 @@ std::vector<part_outcome> butterfly::outcomes() const {
 }
 
 id128 butterfly::version() const {
-  hasher hash;
-  for (const auto& part : outcomes()) {
-    hash.add(part.begin).add(part.end);
-    for (auto s : part.senders) hash.add(s);
-  }
-  return id128::from(hash.finish());
+  std::vector<id128> chunks;
+  for (const auto& part : parts_)
+    for (const auto& chunk : part.chunks) chunks.push_back(chunk.version);
+  return version_of(chunks, request_.first_version);
 }
 
 std::vector<std::pair<std::uint32_t, reason>> butterfly::lost_members() const {
@@ -45,31 +43,87 @@ std::vector<std::pair<std::uint32_t, reason>> butterfly::lost_members() const {
 }
 
 std::uint32_t butterfly::majority() const {
-  return config_.conduct->votes_needed(ballot_.majority());
+  return config_.conduct->votes_needed(ballot_.needed());
+}
+
+bool butterfly::may_vote_for(std::uint32_t p, const std::vector<std::uint32_t>& senders,
+                             std::uint32_t from) {
+  const auto chunks = static_cast<std::uint32_t>(parts_[p].chunks.size());
+  // The reducer sends a list before it acknowledges what comes after the list.
+  if (request_.weight > 0 && from == p && acknowledges_ && members_[p].in_time == chunks &&
+      !std::binary_search(senders.begin(), senders.end(), self_)) {
+    io_.suspect(group_.members[p].peer, "a part without the values that its reducer acknowledged");
+    return false;
+  }
+  std::size_t alive = 0, in = 0;
+  for (std::uint32_t m = 0; m < size_; ++m) {
+    if (group_.members[m].weight == 0 || members_[m].down) continue;
+    ++alive;
+    if (std::binary_search(senders.begin(), senders.end(), m)) ++in;
+  }
+  return 2 * in >= alive;
 }
 
 void butterfly::vote_if_complete() {
   if (finished_ || ballot_.own() || parts_missing_ > 0 || !takes(self_)) return;
-  ballot_.cast(version());
+  if (censored_) return fail(reason::no_majority);
+  const auto mine = version();
+  ballot_.cast(mine, io_.sign(vote_statement(group_.group, mine)));
+  const auto by = ballot_.votes_for(mine);
+  const auto own = std::find_if(
+      by.begin(), by.end(), [this](const member_signature& one) { return one.member == self_; });
   for (auto to : others_)
-    tell(to, caf::make_message(member_ready{group_.group, self_, *ballot_.own()}));
+    tell(to, caf::make_message(member_ready{group_.group, self_, mine, own->by}));
   io_.probe(probes::voted);
   finish_if_decided();
+}
+
+bool butterfly::take_vote(std::uint32_t m, const id128& version, const signature& by) {
+  if (ballot_.cast(m, version, by)) return true;
+  convict(m, ballot_.contradicts(m, version, by));
+  return false;
+}
+
+bool butterfly::take_decline(std::uint32_t m, const signature& by) {
+  if (ballot_.decline(m, by)) return true;
+  convict(m, ballot_.contradicts(m, by));
+  return false;
+}
+
+/// A decline of the group is one of both rounds.
+bool butterfly::is_decline(std::uint32_t m, const signature& by) const {
+  const auto& key = group_.members[m].key;
+  return io_.is_signed_by(key, decline_statement(group_.group), by) ||
+         (group_.group != first_group_ &&
+          io_.is_signed_by(key, decline_statement(first_group_), by));
+}
+
+void butterfly::convict(std::uint32_t m, contradiction proof) {
+  proof.round = group_.group;
+  proof.culprit = group_.members[m].key;
+  io_.convict(group_.members[m].peer, proof);
+  lose_and_go_on(m, reason::bad_message);
 }
 
 void butterfly::on(const member_ready& message, const caf::strong_actor_ptr& sender) {
   // The vote of a member that is down for us counts, too.
   if (!from_member(message.member, sender)) return io_.suspect(0, "vote by a stranger");
   if (!takes(message.member)) return ban(message.member, "vote by a member that takes no result");
-  if (!ballot_.cast(message.member, message.version))
-    return ban(message.member, "two votes in one round");
+  if (!io_.is_signed_by(group_.members[message.member].key,
+                        vote_statement(group_.group, message.version), message.by))
+    return ban(message.member, "vote without a signature");
+  if (!take_vote(message.member, message.version, message.by)) return;
   if (!acknowledges_) reply_arrived(message.member);
   finish_if_decided();
 }
 
 void butterfly::finish_if_decided() {
   if (finished_) return;
-  if (!takes(self_)) return ballot_.announced() ? succeed() : fail_if_hopeless();
+  if (!takes(self_)) {
+    if (ballot_.winner(majority())) return succeed();
+    ask_for_certificate(false);
+    return fail_if_hopeless();
+  }
   if (!ballot_.own()) return;
   switch (ballot_.count(majority())) {
   case ballot::verdict::won:
@@ -77,13 +131,74 @@ void butterfly::finish_if_decided() {
   case ballot::verdict::lost:
     return fail(reason::no_majority);
   case ballot::verdict::open:
+    ask_for_certificate(false);
     return fail_if_hopeless();
   }
+}
+
+/// Asks members that say they have the certificate. Unless `now`, only if the votes themselves
+/// cannot come any more: they follow each other closely.
+void butterfly::ask_for_certificate(bool now) {
+  if (finished_ || (takes(self_) && !ballot_.own())) return;
+  if (!now)
+    for (std::uint32_t m = 0; m < size_; ++m)
+      if (m != self_ && takes(m) && !ballot_.has_voted(m) && !members_[m].down && !apart(m)) return;
+  for (auto m : others_)
+    if (members_[m].has_certificate && !members_[m].asked && !members_[m].down && !apart(m)) {
+      members_[m].asked = true;
+      return tell(m, caf::make_message(certificate_wanted{group_.group, self_}));
+    }
+}
+
+void butterfly::on(const certificate_wanted& message, const caf::strong_actor_ptr& sender) {
+  if (!listen_to(message.member, sender, "request for a certificate by a stranger")) return;
+  const auto won = ballot_.winner(majority());
+  // Once: a member that could ask again and again would have our line for itself.
+  if (!finished_ || !won || std::exchange(members_[message.member].given, true)) return;
+  tell(message.member,
+       caf::make_message(certificate_given{group_.group, self_, *won, ballot_.votes_for(*won),
+                                           ballot_.declines()}));
+}
+
+void butterfly::on(const certificate_given& message, const caf::strong_actor_ptr& sender) {
+  if (!listen_to(message.member, sender, "certificate by a stranger")) return;
+  if (!members_[message.member].asked)
+    return ban(message.member, "certificate that nobody asked for");
+  if (finished_) return;
+  if (message.votes.size() > size_ || message.declines.size() > size_)
+    return ban(message.member, "certificate with too many votes");
+  const auto statement = vote_statement(group_.group, message.version);
+  for (const auto& vote : message.votes)
+    if (vote.member >= size_ || !takes(vote.member) ||
+        !io_.is_signed_by(group_.members[vote.member].key, statement, vote.by))
+      return ban(message.member, "certificate with a vote that nobody signed");
+  for (const auto& decline : message.declines)
+    if (decline.member >= size_ || !is_decline(decline.member, decline.by))
+      return ban(message.member, "certificate with a decline that nobody signed");
+  for (const auto& decline : message.declines) {
+    if (finished_) return;
+    if (decline.member != self_) take_decline(decline.member, decline.by);
+  }
+  for (const auto& vote : message.votes) {
+    if (finished_) return;
+    if (vote.member != self_) take_vote(vote.member, message.version, vote.by);
+  }
+  if (finished_) return;
+  if (!ballot_.winner(majority())) return ban(message.member, "certificate with too few votes");
+  finish_if_decided();
 }
 
 void butterfly::succeed() {
   round_result result;
   result.outcome = outcome::ok;
+  auto certificate = std::make_shared<round_certificate>();
+  certificate->roster = group_;
+  certificate->roster.group = first_group_;
+  certificate->second = group_.group != first_group_;
+  certificate->version = *ballot_.winner(majority());
+  certificate->votes = ballot_.votes_for(certificate->version);
+  certificate->declines = ballot_.declines();
+  result.certificate = std::move(certificate);
   if (!takes(self_)) return finish(std::move(result), false);
   result.given = values_;
   result.values = values_.is_size_only() ? payload::size_only(values_.size())
@@ -146,7 +261,7 @@ void butterfly::on(const member_finished& message, const caf::strong_actor_ptr& 
   member.finished = true;
   // The round of that member is over, and no member must wait for it.
   if (message.failed) return lose_and_go_on(message.member, reason::sender_lost);
-  ballot_.announce(message.version);
+  member.has_certificate = true;
   finish_if_decided();
 }
 

@@ -29,7 +29,10 @@ caf::behavior group_actor::make_behavior() {
                    request_.rate_down,
                    static_cast<std::uint8_t>(request_.reached),
                    request_.takes ? std::uint8_t{1} : std::uint8_t{0},
-                   request_.samples};
+                   request_.samples,
+                   here().key(),
+                   request_.state_root,
+                   {}};
   const auto leader_wait =
       request_.patience > duration{} ? request_.patience : options_.matchmaking_time;
   const auto wait = leader_wait + request_.awaited;
@@ -61,7 +64,7 @@ caf::behavior group_actor::make_behavior() {
       [this](tick& m) { on_timer(m); },
       [this](found& m) { matchmaking_->found_peers(m.records); },
       [this](expected_now& m) { matchmaking_->expect(m.peers, m.known_samples); },
-      [this](join_request& m) { matchmaking_->on(m); },
+      [this](join_request& m) { matchmaking_->on(m, current_sender()); },
       [this](join_accepted& m) { matchmaking_->on(m, current_sender()); },
       [this](join_rejected& m) { matchmaking_->on(m, current_sender()); },
       [this](join_withdrawn& m) { matchmaking_->on(m, current_sender()); },
@@ -72,6 +75,8 @@ caf::behavior group_actor::make_behavior() {
       [this](chunk_received& m) { of_round(m); },
       [this](part_answer& m) { of_round(m); },
       [this](part_wanted& m) { of_round(m); },
+      [this](certificate_wanted& m) { of_round(m); },
+      [this](certificate_given& m) { of_round(m); },
   };
 }
 
@@ -114,12 +119,42 @@ void group_actor::for_round(Message& message) {
     }
     if (taken || reported_ || !of_second(message.group)) return leave_if_idle();
   }
-  // A fast member's first chunks can overtake the leader's group_begun, or the end of the first of
-  // two rounds. A correct member has at most a window of chunks and a few small messages under way.
-  if (early_.size() >=
-      std::size_t{options_.group_size} * (options_.window_chunks + 4) * (has_second() ? 2 : 1))
-    return misbehaviour(0, "too many messages before the group began");
+  if (!may_keep(message)) return;
   early_.emplace_back(current_sender(), std::move(message));
+}
+
+/// A fast member's first chunks can overtake the leader's group_begun, or the end of the first of
+/// two rounds. A correct member has at most a window of chunks and a few small messages under way.
+/// So nobody can fill the memory, or the place of another member's messages.
+template <class Message>
+bool group_actor::may_keep(const Message& message) {
+  const auto who = sender_peer();
+  const auto known = is_member(who) || matchmaking_->knows(current_sender());
+  std::uint64_t bytes = 0;
+  if constexpr (requires { message.data; }) bytes = message.data.size();
+  const auto rounds = has_second() ? 2u : 1u;
+  // A codec may write twice the bytes of the values.
+  if (bytes > 2 * options_.chunk_bytes + 64)
+    return misbehaviour(who, "chunk that is too long, before the group began"), false;
+  const auto vector = request_.values.size() + 4 * request_.second.value_count;
+  const auto window =
+      std::min<std::uint64_t>(2 * vector, options_.window_chunks * (2 * options_.chunk_bytes + 64));
+  auto& all = strangers_;
+  if (!known && ++all.messages > most_of_strangers)
+    return misbehaviour(who, "too many messages of strangers before the group began"), false;
+  if (!known && (all.bytes += bytes) > 2 * vector)
+    return misbehaviour(who, "too many bytes of strangers before the group began"), false;
+  auto& one = early_from_[who];
+  if (++one.messages > rounds * (options_.window_chunks + 4))
+    return misbehaviour(who, "too many messages before the group began"), false;
+  if ((one.bytes += bytes) > rounds * window)
+    return misbehaviour(who, "too many bytes before the group began"), false;
+  return true;
+}
+
+bool group_actor::is_member(peer_id peer) const {
+  return begun_ && std::any_of(begun_->members.begin(), begun_->members.end(),
+                               [&](const member_info& one) { return one.peer == peer; });
 }
 
 /// For messages that no member sends before the round began.
@@ -193,6 +228,8 @@ void group_actor::begin_round(round_request request, group_begun group) {
   set_timer(options_.round_timeout, round_over, rounds_.size() - 1);
   if (rounds_.size() == 1) set_timer(options_.sender_timeout / 4, look_at_senders);
   round.start();
+  early_from_.clear();
+  strangers_ = {};
   for (auto& [sender, message] : std::exchange(early_, {}))
     std::visit(
         [&, who = sender](auto& m) {
@@ -212,6 +249,7 @@ void group_actor::begin_second() {
   auto request = request_;
   request.values = request_.second.values(first_mean_);
   request.codecs = request_.second.codecs;
+  request.first_version = first_version_;
   SHOAL_CHECK(request.values.size() == 4 * request_.second.value_count,
               "a contribution of the second round's length");
   const auto lost = rounds_.front().lost_members();
@@ -227,6 +265,7 @@ void group_actor::conclude(round_result result) {
   if (has_second() && rounds_.size() == 1) {
     if (result.succeeded()) {
       first_mean_ = result.values;
+      first_version_ = result.certificate->version;
       return begin_second();
     }
     decline_second();
@@ -239,9 +278,11 @@ void group_actor::conclude(round_result result) {
 void group_actor::decline_second() {
   const auto self = rounds_.front().self();
   const auto& members = begun_->members;
+  const auto second = second_group(begun_->group);
+  const auto by = here().sign(decline_statement(second));
   for (std::size_t m = 0; m < members.size(); ++m)
     if (m != self && (members[m].reached != 0 || members[self].reached != 0))
-      send(members[m].address, member_declined{second_group(begun_->group), self});
+      send(members[m].address, member_declined{second, self, by});
 }
 
 void group_actor::report(round_result result) {
@@ -268,6 +309,7 @@ void group_actor::matchmaking_failed(reason why) {
   result.epoch = request_.epoch;
   result.reason = why;
   result.started = now();
+  result.bad_leader = matchmaking_->bad_leader();
   here().observe(round_ended{{},
                              request_.epoch,
                              0,

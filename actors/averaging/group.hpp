@@ -20,6 +20,7 @@
 #include "actors/protocol_actor.hpp"
 
 #include <deque>
+#include <map>
 #include <memory>
 #include <variant>
 #include <vector>
@@ -74,6 +75,9 @@ private:
   template <class Message>
   void of_round(Message& message);
   template <class Message>
+  bool may_keep(const Message& message);
+  bool is_member(peer_id peer) const;
+  template <class Message>
   bool hand_over(Message& message, const caf::strong_actor_ptr& sender);
 
   // Implements round_io.
@@ -99,7 +103,14 @@ private:
   std::optional<group_begun> begun_;
   std::deque<butterfly> rounds_; // the rounds that have begun: one or two
   payload first_mean_;
+  id128 first_version_;
   std::vector<std::pair<caf::strong_actor_ptr, early_message>> early_;
+  struct kept {
+    std::uint64_t messages = 0, bytes = 0;
+  };
+  static constexpr std::uint64_t most_of_strangers = 64;
+  std::map<peer_id, kept> early_from_;
+  kept strangers_; // all hosts of which matchmaking does not know
   std::vector<caf::actor_addr> watched_;
   bool last_deadline_ = false; // the leader's wait is all of matchmaking_time
   bool reported_ = false;

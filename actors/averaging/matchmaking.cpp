@@ -1,10 +1,9 @@
 #include "actors/averaging/matchmaking.hpp"
 
+#include "actors/averaging/roster_plan.hpp"
 #include "actors/failpoints.hpp"
 #include "actors/probes.hpp"
-#include "kernels/averaging_plan.hpp"
-#include "kernels/balanced_shares.hpp"
-#include "kernels/part_boundaries.hpp"
+#include "actors/trust/identity.hpp"
 
 #include <caf/actor_addr.hpp>
 #include <caf/actor_cast.hpp>
@@ -20,6 +19,11 @@
 namespace shoal::actors {
 
 namespace {
+
+/// A clock that is so wrong as to be no clock.
+constexpr std::int64_t far_ns = std::int64_t{10} * 60 * 1'000'000'000;
+/// Leaders that may refuse this peer in one attempt.
+constexpr std::uint32_t most_refusals = 3;
 
 bool is(const caf::actor& address, const caf::strong_actor_ptr& sender) {
   return sender && address && caf::actor_cast<caf::strong_actor_ptr>(address) == sender;
@@ -48,7 +52,46 @@ std::optional<peer_id> parse_id(const std::string& text) {
 matchmaking::matchmaking(const averaging_config& config, const round_request& request,
                          member_info self, std::int64_t deadline, round_io& io, events on)
     : config_(config), request_(request), self_(std::move(self)), io_(io), on_(std::move(on)),
-      deadline_(deadline) {}
+      deadline_(deadline) {
+  self_.by = io_.sign(member_statement(as_roster(), self_));
+}
+
+/// The fields of a group that its members sign.
+group_begun matchmaking::as_roster() const {
+  group_begun out;
+  out.epoch = request_.epoch;
+  out.state = request_.state;
+  out.value_count = value_count();
+  out.second_values = request_.second.value_count;
+  out.codec = request_.codecs.number();
+  return out;
+}
+
+signature_check matchmaking::checker() const {
+  return [this](const key256& key, const digest& what, const signature& by) {
+    return io_.is_signed_by(key, what, by);
+  };
+}
+
+bool matchmaking::is_of(peer_id peer, const caf::actor& address) const {
+  return address && io_.peer_of(caf::actor_cast<caf::strong_actor_ptr>(address)) == peer;
+}
+
+bool matchmaking::is_bad(const caf::actor& address) const {
+  return !request_.bad_leaders.empty() && request_.bad_leaders.contains(io_.member_of(
+                                              caf::actor_cast<caf::strong_actor_ptr>(address)));
+}
+
+bool matchmaking::near_now(std::int64_t deadline) const {
+  const auto now = io_.utc_ns();
+  const auto most = 4 * config_.matchmaking_time.count() + far_ns;
+  return deadline >= now - most && deadline <= now + most;
+}
+
+bool matchmaking::knows(const caf::strong_actor_ptr& sender) const {
+  const auto peer = io_.peer_of(sender);
+  return peer != 0 && (ready_.contains(peer) || joined_.contains(peer) || expected_.contains(peer));
+}
 
 payload matchmaking::bid::pack() const {
   std::vector<std::byte> out(sizeof deadline + 1);
@@ -79,7 +122,8 @@ void matchmaking::expect(const std::vector<expected_peer>& peers, std::uint64_t 
   known_samples_ = known_samples;
   auto before = std::exchange(expected_, {});
   for (const auto& peer : peers) {
-    if (peer.peer == self_.peer || is_gone(peer.address)) continue;
+    if (peer.peer == self_.peer || !is_of(peer.peer, peer.address) || is_gone(peer.address))
+      continue;
     expected_[peer.peer] = peer.address;
     if (auto known = before.find(peer.peer); known == before.end() || known->second != peer.address)
       io_.watch(peer.address);
@@ -97,7 +141,8 @@ void matchmaking::found_peers(const std::vector<shared<record>>& records) {
   looked_up_ = true;
   for (const auto& entry : records) {
     auto id = parse_id(entry->subkey);
-    if (id && entry->address && *id != self_.peer)
+    // The owner of a record may write any sub-key. The address proves whose it is.
+    if (id && *id != self_.peer && is_of(*id, entry->address))
       learn(*id, entry->address, bid::unpack(entry->value));
   }
   choose_leader();
@@ -110,9 +155,16 @@ bool matchmaking::may_lead() const {
 
 void matchmaking::learn(peer_id peer, const caf::actor& address, bid what) {
   if (is_gone(address)) return;
+  if (!ready_.contains(peer) && ready_.size() >= std::size_t{4} * config_.group_size) {
+    if (!std::exchange(full_said_, true))
+      io_.suspect(0, "more peers want to join than four groups can take");
+    return;
+  }
   auto& known = ready_[peer];
+  what.leads = what.leads && near_now(what.deadline);
   known.what = what;
   if (known.address == address) return;
+  known.refused = false;
   // The record is new, or the peer tries again with a new group actor.
   known.address = address;
   // The old group actor will not answer this peer's request.
@@ -129,7 +181,8 @@ void matchmaking::choose_leader() {
   std::optional<rank> first;
   if (self_.reached > 0) first = own_rank();
   for (const auto& [peer, one] : ready_)
-    if (const rank theirs{one.what.deadline, peer}; one.what.leads && (!first || theirs < *first))
+    if (const auto theirs = rank_of(peer, one);
+        one.what.leads && !one.refused && (!first || theirs < *first))
       first = theirs;
   const auto leader = first ? std::get<peer_id>(*first) : self_.peer;
   if (leader != self_.peer) {
@@ -157,15 +210,19 @@ void matchmaking::follow(peer_id leader) {
                                              request_.codecs.number(), deadline_, self_}));
 }
 
-void matchmaking::on(const join_request& message) {
+void matchmaking::on(const join_request& message, const caf::strong_actor_ptr& sender) {
   const auto& who = message.member;
+  // An answer goes only to the sender's host, and its host decides who it is.
+  const auto from = io_.peer_of(sender);
+  if (from == 0 || who.peer != from || !is_of(from, who.address) ||
+      member_of(who.key) != io_.member_of(sender))
+    return io_.suspect(from, "join request in another member's name");
   auto reject = [&](reason why, peer_id suggested = 0, std::int64_t deadline = 0,
                     const caf::actor& address = {}) {
     io_.send_to(who.address, caf::make_message(join_rejected{static_cast<std::uint8_t>(why),
                                                              suggested, deadline, address}));
   };
-  if (!who.address) return io_.suspect(who.peer, "join request without an address");
-  if (!possible(who)) {
+  if (!possible(who) || (config_.most_weight > 0 && who.weight > config_.most_weight)) {
     io_.suspect(who.peer, "join request with impossible member data");
     return reject(reason::bad_message);
   }
@@ -177,11 +234,16 @@ void matchmaking::on(const join_request& message) {
     io_.suspect(who.peer, "join request for another vector or codec, or in this peer's name");
     return reject(reason::bad_message);
   }
+  if (!io_.is_signed_by(who.key, member_statement(as_roster(), who), who.by)) {
+    io_.suspect(who.peer, "join request without the member's signature");
+    return reject(reason::bad_message);
+  }
   if (leader_)
     return reject(reason::none, *leader_, ready_.at(*leader_).what.deadline,
                   ready_.at(*leader_).address);
   if (!may_lead() && joined_.empty() && who.reached == 0) return reject(reason::cancelled);
-  if (who.reached > 0 && (rank{message.deadline, who.peer} < own_rank() || self_.reached == 0)) {
+  if (who.reached > 0 && near_now(message.deadline) &&
+      (rank{is_bad(who.address), message.deadline, who.peer} < own_rank() || self_.reached == 0)) {
     // The requester should lead. It will find that out, as this peer does once the DHT names it.
     learn(who.peer, who.address, {message.deadline, true});
     choose_leader();
@@ -191,6 +253,7 @@ void matchmaking::on(const join_request& message) {
       (joined_.size() + 1 >= config_.group_size || io_.failpoint(failpoint::full)))
     return reject(reason::group_closed);
   learn(who.peer, who.address, {message.deadline, who.reached > 0});
+  if (!ready_.contains(who.peer)) return reject(reason::group_closed);
   joined_.insert_or_assign(who.peer, who);
   gathered_ = io_.time() - started_;
   io_.send_to(who.address, caf::make_message(join_accepted{request_.state}));
@@ -212,16 +275,31 @@ void matchmaking::on(const join_rejected& message, const caf::strong_actor_ptr& 
     choose_leader();
     return close_if_complete();
   }
-  if (why != reason::none) return fail(why);
   auto& refuser = ready_.at(*leader_);
-  const rank refused_by{refuser.what.deadline, *leader_};
+  // One leader's word does not say that this peer's state is not the branch's.
+  if (why == reason::out_of_sync) {
+    refuser.refused = true;
+    const bool other = std::any_of(ready_.begin(), ready_.end(), [](const auto& one) {
+      return one.second.what.leads && !one.second.refused;
+    });
+    if (other && ++refusals_ <= most_refusals) {
+      leader_.reset();
+      accepted_ = false;
+      choose_leader();
+      return close_if_complete();
+    }
+  }
+  if (why != reason::none) return fail(why);
+  const auto refused_by = rank_of(*leader_, refuser);
   leader_.reset();
   accepted_ = false;
   // Only a leader that precedes the refuser is accepted, so no peer is sent in a circle. Otherwise
   // this peer's data on the refuser is old: the refuser does not count as a leader until the next
   // look-up.
-  if (message.suggested && rank{message.suggested_deadline, message.suggested_peer} < refused_by &&
-      message.suggested_peer != self_.peer)
+  if (message.suggested_peer != self_.peer && is_of(message.suggested_peer, message.suggested) &&
+      near_now(message.suggested_deadline) &&
+      rank{is_bad(message.suggested), message.suggested_deadline, message.suggested_peer} <
+          refused_by)
     learn(message.suggested_peer, message.suggested, {message.suggested_deadline, true});
   else
     refuser.what.leads = false;
@@ -234,58 +312,77 @@ void matchmaking::on(const join_withdrawn& message, const caf::strong_actor_ptr&
   joined_.erase(found);
 }
 
-bool matchmaking::valid(const group_begun& message) const {
+std::optional<std::string> matchmaking::flaw_of(const group_begun& message) const {
   const auto& m = message.members;
-  if (message.epoch != request_.epoch || message.state != request_.state) return false;
-  const auto rounds = request_.second.value_count > 0 ? 2u : 1u;
-  if (m.empty() || m.size() > config_.group_size ||
-      message.boundaries.size() != rounds * (m.size() + 1))
-    return false;
-  for (std::size_t round = 0; round < rounds; ++round) {
-    const auto cuts = std::span(message.boundaries).subspan(round * (m.size() + 1), m.size() + 1);
-    const auto values = round == 0 ? request_.values.size() / 4 : request_.second.value_count;
-    if (!std::is_sorted(cuts.begin(), cuts.end()) || cuts.front() != 0 || cuts.back() != values)
-      return false;
-  }
+  // Sizes first: signatures cost time.
+  if (m.empty() || m.size() > config_.group_size) return "it has no members or too many";
+  if (message.epoch != request_.epoch || message.state != request_.state)
+    return "it is for another state";
+  if (message.value_count != value_count() || message.second_values != request_.second.value_count)
+    return "it is for another vector";
   // All members have the same configuration. Small chunks of a faulty leader would take many times
   // the memory of the vector.
-  if (message.chunk_bytes != chunk_bytes(config_)) return false;
-  if (message.codec != request_.codecs.number()) return false;
-  for (std::size_t i = 0; i < m.size(); ++i) {
-    if (!m[i].address || !possible(m[i])) return false;
-    if (i > 0 && m[i - 1].peer >= m[i].peer) return false;
+  if (message.chunk_bytes != chunk_bytes(config_)) return "it has other chunks";
+  if (message.codec != request_.codecs.number()) return "it has another codec";
+  if (message.split != static_cast<std::uint8_t>(config_.split)) return "it has another split";
+  bool has_us = false;
+  for (const auto& who : m) {
+    if (!possible(who) || (config_.most_weight > 0 && who.weight > config_.most_weight))
+      return "it has impossible member data";
+    if (!is_of(who.peer, who.address) ||
+        io_.member_of(caf::actor_cast<caf::strong_actor_ptr>(who.address)) != member_of(who.key))
+      return "a member has an address of another host";
+    has_us =
+        has_us || (who.peer == self_.peer && who.address == self_.address && who.by == self_.by);
   }
-  auto me =
-      std::find_if(m.begin(), m.end(), [&](const member_info& x) { return x.peer == self_.peer; });
-  return me != m.end() && me->weight == self_.weight && me->samples == self_.samples;
+  if (!has_us) return "it lacks this peer, or changes what this peer said";
+  if (auto fine = check_roster(message, checker()); !fine) return fine.error();
+  return std::nullopt;
 }
 
 void matchmaking::on(const group_begun& message, const caf::strong_actor_ptr& sender) {
-  if (over_ || !leader_ || !is(ready_.at(*leader_).address, sender))
+  if (over_ || !leader_ || !is(ready_.at(*leader_).address, sender) ||
+      declined_.contains(message.group))
     return decline(message, sender);
-  if (!valid(message)) {
-    io_.suspect(*leader_, "group_begun that contradicts what was agreed");
+  auto flaw = flaw_of(message);
+  if (!flaw && message.members[message.leader].peer != *leader_) flaw = "another member leads it";
+  if (flaw) {
+    io_.suspect(*leader_, "group_begun that contradicts what was agreed: " + *flaw);
     return fail(reason::bad_message);
   }
   over_ = true;
   gathered_ = io_.time() - started_;
-  begun_ = message.group;
-  on_.begun(message);
+  begun_ = message;
+  begun_->boundaries = boundaries_of(message);
+  on_.begun(*begun_);
 }
 
+/// A leader counts on this peer, which is in another group or in none. The answer is signed. So it
+/// must not be for a group, or a second round, in which this peer votes.
 void matchmaking::decline(const group_begun& message, const caf::strong_actor_ptr& sender) {
   const auto& m = message.members;
-  if (message.group == begun_ || m.size() > config_.group_size) return;
+  if ((begun_ && message.group == begun_->group) || m.size() > config_.group_size) return;
   auto me = std::find_if(m.begin(), m.end(),
                          [&](const member_info& x) { return x.address == self_.address; });
-  auto by_member =
-      std::any_of(m.begin(), m.end(), [&](const member_info& x) { return is(x.address, sender); });
-  if (me == m.end() || !by_member)
-    return io_.suspect(0, "group_begun of a group that this peer never asked to join");
+  if (me == m.end() || message.leader >= m.size() || !is(m[message.leader].address, sender) ||
+      me->by != self_.by || !check_roster(message, checker()))
+    return io_.suspect(io_.peer_of(sender),
+                       "group_begun of a group that this peer never asked to join");
+  if (begun_ && m[message.leader].key == begun_->members[begun_->leader].key &&
+      message.attempt == begun_->attempt) {
+    contradiction proof;
+    proof.what = contradiction::kind::two_groups;
+    proof.culprit = m[message.leader].key;
+    proof.first_roster = *begun_;
+    proof.second_roster = message;
+    io_.convict(m[message.leader].peer, proof);
+  }
+  declined_.insert(message.group);
   auto index = static_cast<std::uint32_t>(me - m.begin());
+  const auto by = io_.sign(decline_statement(message.group));
   for (auto other = m.begin(); other != m.end(); ++other)
-    if (other != me && other->address)
-      io_.send_to(other->address, caf::make_message(member_declined{message.group, index}));
+    if (other != me && is_of(other->peer, other->address))
+      io_.send_to(other->address, caf::make_message(member_declined{message.group, index, by}));
 }
 
 void matchmaking::on_down(const caf::actor_addr& whom) {
@@ -345,69 +442,28 @@ bool matchmaking::quorum() const {
   return 2 * weight >= known_samples_;
 }
 
-std::vector<double> matchmaking::shares(const std::vector<member_info>& members) const {
-  // The members that are reached best get parts: those reached by all; else those with a relay;
-  // else all.
-  std::uint8_t best = 0;
-  for (const auto& m : members) best = std::max(best, m.reached);
-  std::vector<kernels::averaging_peer> peers;
-  for (const auto& m : members) {
-    const auto known = request_.rate_factors.find(m.peer);
-    const double factor = known == request_.rate_factors.end() ? 1 : known->second;
-    // A peer may declare any rate.
-    const auto rate = [&](std::uint64_t said) {
-      return std::clamp(factor * static_cast<double>(said), 1.0, kernels::fastest_rate);
-    };
-    peers.push_back(
-        {rate(m.rate_up), rate(m.rate_down), m.weight > 0, m.takes != 0, m.reached == best});
-  }
-  std::vector<double> out;
-  for (const auto& p : peers) out.push_back(p.reduces ? std::min(p.up, p.down) : 0);
-  if (config_.split == part_split::parameter_server) {
-    const auto widest = std::max_element(out.begin(), out.end());
-    for (auto i = out.begin(); i != out.end(); ++i) *i = i == widest ? 1 : 0;
-    return out;
-  }
-  if (config_.split == part_split::equal) {
-    for (auto& share : out) share = share > 0 ? 1 : 0;
-    return out;
-  }
-  // If all members contribute and receive, a closed form gives the shares. Else fill_lines() does,
-  // which without pair limits finds the linear program's optimum.
-  if (std::all_of(peers.begin(), peers.end(),
-                  [](const auto& p) { return p.contributes && p.receives; }))
-    return kernels::balanced_shares(out);
-  const auto plan = kernels::fill_lines(peers);
-  return plan ? plan->shares : kernels::balanced_shares(out);
-}
-
 void matchmaking::close() {
-  group_begun begin;
-  begin.epoch = request_.epoch;
-  begin.state = request_.state;
+  auto begin = as_roster();
   auto members = joined_;
   members.emplace(self_.peer, self_);
-  begin.codec = request_.codecs.number();
   begin.chunk_bytes = chunk_bytes(config_);
-  hasher id;
-  id.add(std::string_view{"group"})
-      .add(request_.epoch)
-      .add(request_.state.high)
-      .add(request_.state.low);
-  id.add(io_.time().count());
+  begin.split = static_cast<std::uint8_t>(config_.split);
+  begin.attempt = deadline_;
+  bool slow = false;
   for (const auto& [peer, info] : members) {
+    if (peer == self_.peer) begin.leader = static_cast<std::uint32_t>(begin.members.size());
     begin.members.push_back(info);
-    id.add(peer).add(info.weight);
+    const auto known = request_.rate_factors.find(peer);
+    const double factor = known == request_.rate_factors.end() ? 1 : known->second;
+    slow = slow || factor < 1;
+    begin.rate_factors.push_back(packed_factor(factor));
   }
-  begin.group = group_id::from(id.finish());
-  const auto by_member = shares(begin.members);
-  begin.boundaries = kernels::part_boundaries(request_.values.size() / 4, by_member);
-  if (request_.second.value_count > 0) {
-    const auto more = kernels::part_boundaries(request_.second.value_count, by_member);
-    begin.boundaries.insert(begin.boundaries.end(), more.begin(), more.end());
-  }
+  if (!slow) begin.rate_factors.clear();
+  begin.group = group_of(begin);
+  begin.by = io_.sign(group_statement(begin.group));
+  begin.boundaries = boundaries_of(begin);
   over_ = true;
-  begun_ = begin.group;
+  begun_ = begin;
   for (const auto& [peer, info] : joined_) io_.send_to(info.address, caf::make_message(begin));
   io_.probe(probes::matchmaking_led);
   on_.begun(begin);
@@ -433,6 +489,9 @@ void matchmaking::on_give_up() {
 
 void matchmaking::fail(reason why) {
   over_ = true;
+  if (leader_ && (why == reason::matchmaking_timeout || why == reason::bad_message))
+    bad_leader_ =
+        io_.member_of(caf::actor_cast<caf::strong_actor_ptr>(ready_.at(*leader_).address));
   for (const auto& [peer, info] : joined_)
     io_.send_to(info.address,
                 caf::make_message(join_rejected{static_cast<std::uint8_t>(why), 0, 0, {}}));

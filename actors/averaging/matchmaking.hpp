@@ -24,6 +24,12 @@
 // gets no part to reduce. If no member can be reached, the attempt fails with no_reducer. A member
 // that is reached over a relay gets a part only if no member is reached directly.
 //
+// Trust. The network knows the host of each sender, so a peer joins only in its own name, with its
+// own signature under what it says of itself. Each member checks all these signatures, and computes
+// the part boundaries itself. A deadline that is far from our clock makes nobody lead. Members that
+// the owner names as bad leaders come after all others. A leader that refuses because the states
+// differ does not end the attempt while there are others to ask.
+//
 // A leader may close its group while a follower changes to another leader. That follower is then a
 // member that never takes part, and tells all members of the group (member_declined).
 #pragma once
@@ -35,6 +41,8 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
+#include <string>
 #include <tuple>
 #include <vector>
 
@@ -69,7 +77,7 @@ public:
   /// The owner has new information on the expected peers.
   void expect(const std::vector<expected_peer>& peers, std::uint64_t known_samples);
   void found_peers(const std::vector<shared<record>>& records);
-  void on(const join_request& message);
+  void on(const join_request& message, const caf::strong_actor_ptr& sender);
   void on(const join_accepted& message, const caf::strong_actor_ptr& sender);
   void on(const join_rejected& message, const caf::strong_actor_ptr& sender);
   void on(const join_withdrawn& message, const caf::strong_actor_ptr& sender);
@@ -87,17 +95,30 @@ public:
   void set_late_answer(reason why) noexcept { late_answer_ = why; }
 
   bool over() const noexcept { return over_; }
+  /// The leader because of which the attempt failed; else zero.
+  const member_id& bad_leader() const noexcept { return bad_leader_; }
+  /// Whether the actor's host may be in the coming group, as far as this peer knows.
+  bool knows(const caf::strong_actor_ptr& sender) const;
+  /// The number of those hosts.
+  std::size_t known() const { return ready_.size() + expected_.size(); }
   /// A leader's time until the last member joined, or a follower's time until the group began. 0 if
   /// no member joined.
   duration gathered() const noexcept { return gathered_; }
   bool leading() const noexcept { return !over_ && !leader_; }
 
 private:
+  struct candidate {
+    caf::actor address;
+    bid what;
+    bool refused = false; // it refused this peer: it does not lead in this attempt
+  };
+  using rank = std::tuple<bool, std::int64_t, peer_id>; // the order in which peers lead
+  rank own_rank() const { return {false, deadline_, self_.peer}; }
+
   void choose_leader();
   void follow(peer_id leader);
   void close_if_complete();
   bool quorum() const;
-  std::vector<double> shares(const std::vector<member_info>& members) const;
   /// The length of the vectors of both rounds together.
   std::uint64_t value_count() const {
     return request_.values.size() / 4 + request_.second.value_count;
@@ -108,7 +129,18 @@ private:
   void learn(peer_id peer, const caf::actor& address, bid what);
   bool may_lead() const;
   void forget(const caf::actor_addr& whom, bool died);
-  bool valid(const group_begun& message) const;
+  /// What is wrong with a group that this peer asked to join.
+  std::optional<std::string> flaw_of(const group_begun& message) const;
+  signature_check checker() const;
+  group_begun as_roster() const;
+  /// The address is on the host of this peer.
+  bool is_of(peer_id peer, const caf::actor& address) const;
+  bool is_bad(const caf::actor& address) const;
+  /// Far deadlines make nobody lead.
+  bool near_now(std::int64_t deadline) const;
+  rank rank_of(peer_id peer, const candidate& who) const {
+    return {is_bad(who.address), who.what.deadline, peer};
+  }
   void decline(const group_begun& message, const caf::strong_actor_ptr& sender);
 
   const averaging_config& config_;
@@ -118,12 +150,6 @@ private:
   events on_;
   bool over_ = false;
   bool looked_up_ = false;
-  struct candidate {
-    caf::actor address;
-    bid what;
-  };
-  using rank = std::tuple<std::int64_t, peer_id>; // the order in which peers lead
-  rank own_rank() const { return {deadline_, self_.peer}; }
   const std::int64_t deadline_;
   // Ready peers, from the DHT or from a rejection's suggestion.
   std::map<peer_id, candidate> ready_;
@@ -139,8 +165,12 @@ private:
   bool deadline_passed_ = false;
   bool in_grace_ = false; // the quorum has come, and the grace period is not over
   duration started_{}, gathered_{};
+  std::uint32_t refusals_ = 0;
+  bool full_said_ = false;
+  member_id bad_leader_;
+  std::set<group_id> declined_;
   // Set once the group has begun.
-  group_id begun_;
+  std::optional<group_begun> begun_;
   reason late_answer_ = reason::group_closed;
 };
 

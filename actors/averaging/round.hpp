@@ -95,6 +95,8 @@ struct round_request {
       rate_factors; ///< fractions below 1 of the declared rates: rate_tracker.hpp
   round_codecs codecs;
   second_round second;
+  /// In the second of two rounds: the version of the first. The group actor sets it.
+  id128 first_version;
   /// Members whose groups failed this peer lately: it follows them only after all others.
   std::set<member_id> bad_leaders;
   /// True: values with NaN or infinity end the round for this member. Codecs and aggregators would

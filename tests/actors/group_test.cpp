@@ -1,7 +1,9 @@
 #include "actors/averaging/group.hpp"
 #include "actors/averaging/observations.hpp"
+#include "actors/averaging/roster_plan.hpp"
 #include "actors/dht/messages.hpp"
 #include "tests/actors/support/mini_world.hpp"
+#include "tests/actors/support/rosters.hpp"
 
 #include <caf/send.hpp>
 #include <doctest/doctest.h>
@@ -20,12 +22,54 @@ using script = collector<join_request, join_accepted, join_withdrawn, group_begu
 // Group actors with a directory that gives each of them the records that the test wants.
 struct fixture {
   mini_world world;
+  std::map<caf::actor_id, const mini_host*> hosts; ///< of the scripts
   caf::actor directory = add_script("directory").first;
   const duration start_ = world.now();
 
   std::pair<caf::actor, std::shared_ptr<script::log>> add_script(const std::string& name) {
     auto log = std::make_shared<script::log>();
-    return {world.spawn<script>(world.add_host(name), log), log};
+    auto& host = world.add_host(name);
+    auto out = world.spawn<script>(host, log);
+    hosts[out.id()] = &host;
+    return {out, log};
+  }
+
+  /// An unsigned entry of a roster.
+  member_info entry(const caf::actor& who, std::uint64_t weight = 1, std::uint64_t rate = 1) const {
+    member_info out;
+    out.peer = hosts.at(who.id())->id();
+    out.address = who;
+    out.weight = weight;
+    out.rate_up = out.rate_down = rate;
+    out.samples = {{weight * 100, static_cast<std::uint32_t>(weight)}};
+    out.key = hosts.at(who.id())->key();
+    return out;
+  }
+  static group_begun frame() {
+    group_begun out;
+    out.epoch = 7;
+    out.value_count = 60;
+    return out;
+  }
+  /// A group that `leader`, a script, closes.
+  group_begun group(const caf::actor& leader, std::vector<member_info> members) const {
+    auto out = frame();
+    out.members = std::move(members);
+    for (std::uint32_t m = 0; m < out.members.size(); ++m) {
+      auto& who = out.members[m];
+      if (who.address == leader) out.leader = m;
+      if (who.by == signature{}) sign_entry(out, who, *hosts.at(who.address.id()));
+    }
+    close_roster(out, *hosts.at(leader.id()));
+    return out;
+  }
+  join_request ask(member_info who, std::int64_t until) const {
+    sign_entry(frame(), who, *hosts.at(who.address.id()));
+    return {7, {}, 60, 0, until, std::move(who)};
+  }
+  member_declined decline(const caf::actor& who, const group_id& group,
+                          std::uint32_t member) const {
+    return {group, member, hosts.at(who.id())->sign(decline_statement(group))};
   }
 
   static round_request request(std::uint64_t weight) {
@@ -139,9 +183,7 @@ TEST_CASE("a group does not wait for a follower whose new round takes until its 
   f.world.settle();
   REQUIRE(seen<join_request>(small).size() == 1);
   auto joined = seen<join_request>(small).front().member;
-  caf::send_as(
-      small.first, follower,
-      group_begun{id128{1, 2}, 7, {}, {{2, small.first, 1, 1, 1, 2, 1, {}}, joined}, {0, 30, 60}});
+  caf::send_as(small.first, follower, f.group(small.first, {f.entry(small.first), joined}));
   f.world.run_for(1ms);
   auto ended = f.ended();
   CHECK(ended.size() == 2);
@@ -167,17 +209,16 @@ TEST_CASE("a member that declines and reduces nothing leaves the others a partia
   f.tell(member, {{2, leader}});
   f.tell(leader, {{3, member}, {4, ghost.first}});
   f.world.settle();
-  caf::send_as(
-      ghost.first, leader,
-      join_request{7, {}, 60, 0, f.deadline(), {4, ghost.first, 5, 1, 1, 2, 1, {{500, 5}}}});
+  caf::send_as(ghost.first, leader, f.ask(f.entry(ghost.first, 5), f.deadline()));
   f.world.settle();
   REQUIRE(seen<group_begun>(ghost).size() == 1);
   const auto& group = seen<group_begun>(ghost).front();
   REQUIRE(group.members.size() == 3);
-  REQUIRE(group.boundaries[2] == group.boundaries[3]);
+  const auto boundaries = boundaries_of(group);
+  REQUIRE(boundaries[2] == boundaries[3]);
   CHECK(f.ended().empty());
-  caf::send_as(ghost.first, leader, member_declined{group.group, 2});
-  caf::send_as(ghost.first, member, member_declined{group.group, 2});
+  caf::send_as(ghost.first, leader, f.decline(ghost.first, group.group, 2));
+  caf::send_as(ghost.first, member, f.decline(ghost.first, group.group, 2));
   f.world.settle();
   auto ended = f.ended();
   REQUIRE(ended.size() == 2);
@@ -203,12 +244,7 @@ TEST_CASE("a follower that changed its leader declines the old group, also to me
   f.world.settle();
   CHECK(seen<join_withdrawn>(leader).size() == 1);
   auto joined = seen<join_request>(leader).front().member;
-  group_begun old{
-      id128{1, 2},
-      7,
-      {},
-      {{3, leader.first, 1, 1, 1, 2, 1, {}}, joined, {5, member.first, 1, 1, 1, 2, 1, {}}},
-      {0, 20, 40, 60}};
+  const auto old = f.group(leader.first, {f.entry(leader.first), joined, f.entry(member.first)});
   for (int times = 0; times < 2; ++times) {
     caf::send_as(leader.first, follower, old);
     f.world.settle();
@@ -219,8 +255,7 @@ TEST_CASE("a follower that changed its leader declines the old group, also to me
   CHECK(seen<member_declined>(member).front().member == 1);
   CHECK(f.world.observed<contributed>().empty());
   // The new leader still takes the follower. Late messages of the old group do no harm.
-  group_begun wanted{
-      id128{3, 4}, 7, {}, {{2, small.first, 1, 1, 1, 2, 1, {}}, joined}, {0, 30, 60}};
+  const auto wanted = f.group(small.first, {f.entry(small.first), joined});
   caf::send_as(small.first, follower, wanted);
   f.world.settle();
   REQUIRE(f.world.observed<contributed>().size() == 1);
@@ -233,31 +268,25 @@ TEST_CASE("a follower that changed its leader declines the old group, also to me
   CHECK(seen<member_declined>(small).empty());
   CHECK(f.world.observed<misbehaved>().empty());
   // A declining peer answers members only, and only for groups that name it.
-  caf::send_as(member.first, follower,
-               group_begun{id128{5, 6}, 7, {}, {{5, member.first, 1, 1, 1, 2, 1, {}}}, {0, 60}});
+  caf::send_as(member.first, follower, f.group(member.first, {f.entry(member.first)}));
   f.world.settle();
   CHECK(f.world.observed<misbehaved>().size() == 1);
 }
 
 TEST_CASE("the earliest deadline leads, and a later peer follows, however small its id") {
-  // Hosts: 1 the directory, 2 leads, 3 follows. The latecomer claims to be peer 1.
+  // Hosts: 1 the directory, 2 the latecomer, 3 leads, 4 follows.
   fixture f;
+  auto late = f.add_script("late");
   auto leader = f.add_member("leader", f.request(3));
   auto follower = f.add_script("follower");
   f.world.settle();
-  f.tell(leader, {{3, follower.first}}, 1ms);
+  f.tell(leader, {{4, follower.first}}, 1ms);
   f.world.settle();
-  auto late = f.add_script("late");
-  caf::send_as(
-      late.first, leader,
-      join_request{
-          7, {}, 60, 0, f.deadline() + 1'000'000, {1, late.first, 2, 1, 1, 2, 1, {{700, 2}}}});
+  caf::send_as(late.first, leader, f.ask(f.entry(late.first, 2), f.deadline() + 1'000'000));
   f.world.settle();
   CHECK(seen<join_accepted>(late).size() == 1);
-  // If the latecomer were earlier, host 2 would tell it to lead and would ask to join it.
-  caf::send_as(
-      late.first, leader,
-      join_request{7, {}, 60, 0, f.deadline() - 1, {1, late.first, 2, 1, 1, 2, 1, {{700, 2}}}});
+  // If the latecomer were earlier, host 3 would tell it to lead and would ask to join it.
+  caf::send_as(late.first, leader, f.ask(f.entry(late.first, 2), f.deadline() - 1));
   f.world.settle();
   CHECK(seen<join_accepted>(late).size() == 1);
   REQUIRE(seen<join_request>(late).size() == 1);
@@ -271,16 +300,11 @@ TEST_CASE("a peer that takes nothing but has weight, or that claims an unknown r
   auto leader = f.add_member("leader", f.request(5));
   auto joiner = f.add_script("joiner");
   f.world.settle();
-  join_request ask;
-  ask.epoch = 7;
-  ask.value_count = 60;
-  ask.deadline = f.deadline() + 1'000'000;
-  ask.member = {
-      9, joiner.first, 4, 1'000'000, 1'000'000, static_cast<std::uint8_t>(reached_by::all), 1, {}};
   const auto try_with = [&](std::uint8_t reached, std::uint8_t takes) {
-    ask.member.reached = reached;
-    ask.member.takes = takes;
-    caf::send_as(joiner.first, leader, ask);
+    auto who = f.entry(joiner.first, 4, 1'000'000);
+    who.reached = reached;
+    who.takes = takes;
+    caf::send_as(joiner.first, leader, f.ask(who, f.deadline() + 1'000'000));
     f.world.settle();
     return seen<join_accepted>(joiner).size();
   };

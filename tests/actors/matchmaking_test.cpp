@@ -29,6 +29,7 @@ public:
     lab& in;
     std::size_t index;
     peer_id peer;
+    mini_host* host;
     caf::actor handle;
     round_request request;
     std::int64_t deadline;
@@ -41,13 +42,15 @@ public:
 
     member(lab& of, std::size_t at, peer_id id, std::int64_t until, round_request with)
         : in(of), index(at), peer(id), request(std::move(with)), deadline(until) {
+      host = &in.world.add_host(fmt::format("member-{}", at));
       handle = in.world.spawn<collector<join_request>>(
-          in.world.add_host("member"), std::make_shared<collector<join_request>::log>());
+          *host, std::make_shared<collector<join_request>::log>());
     }
     void start() {
       member_info self{peer,      handle,    request.weight,
                        1'000'000, 1'000'000, static_cast<std::uint8_t>(request.reached),
-                       1,         {}};
+                       1,         {},        host->key(),
+                       {},        {}};
       state = std::make_unique<matchmaking>(
           in.config, request, self, deadline, *this,
           matchmaking::events{[this](const group_begun& group) { begun = group; },
@@ -71,6 +74,23 @@ public:
     duration time() const override { return in.time; }
     void suspect(peer_id culprit, std::string why) override {
       in.suspicions.push_back(fmt::format("{}: {}", culprit, why));
+    }
+    void convict(peer_id culprit, const contradiction&) override {
+      suspect(culprit, "two signed statements that contradict each other");
+    }
+    std::int64_t utc_ns() const override { return 1000; }
+    peer_id peer_of(const caf::strong_actor_ptr& address) const override {
+      for (const auto& one : in.members)
+        if (caf::actor_cast<caf::strong_actor_ptr>(one->handle) == address) return one->peer;
+      return 0;
+    }
+    member_id member_of(const caf::strong_actor_ptr& address) const override {
+      return host->member_of(address);
+    }
+    signature sign(const digest& statement) const override { return host->sign(statement); }
+    bool is_signed_by(const key256& key, const digest& statement,
+                      const signature& by) const override {
+      return host->is_signed_by(key, statement, by);
     }
   };
 
@@ -108,7 +128,7 @@ public:
     if (what.gone)
       to.state->on_down(caf::actor_cast<caf::actor_addr>(members[pair.first]->handle));
     else if (m.match_elements<join_request>())
-      to.state->on(m.get_as<join_request>(0));
+      to.state->on(m.get_as<join_request>(0), sender);
     else if (m.match_elements<join_accepted>())
       to.state->on(m.get_as<join_accepted>(0), sender);
     else if (m.match_elements<join_rejected>())

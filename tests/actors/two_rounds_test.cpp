@@ -6,6 +6,7 @@
 #include "actors/dht/messages.hpp"
 #include "actors/probes.hpp"
 #include "tests/actors/support/mini_world.hpp"
+#include "tests/actors/support/rosters.hpp"
 
 #include <caf/actor_cast.hpp>
 #include <caf/send.hpp>
@@ -273,22 +274,27 @@ TEST_CASE("two rounds: a group without parts for the second round is not begun")
   fixture f;
   f.add(3);
   auto log = std::make_shared<collector<join_request>::log>();
-  auto leader = f.world.spawn<collector<join_request>>(f.world.add_host("leader"), log);
+  auto& host = f.world.add_host("leader");
+  auto leader = f.world.spawn<collector<join_request>>(host, log);
   f.world.settle();
   found answer;
-  answer.records.push_back(
-      record{fmt::format("{:016x}", 1), leader, matchmaking::bid{0, true}.pack(), 0});
+  answer.records.push_back(record{fmt::format("{:016x}", host.id()), leader,
+                                  matchmaking::bid{mini_world::utc_start_ns, true}.pack(), 0});
   f.world.send(f.members[0].group, answer);
   f.world.settle();
   REQUIRE(std::get<std::vector<join_request>>(*log).size() == 1);
   const auto asked = std::get<std::vector<join_request>>(*log)[0];
   CHECK(asked.value_count == first_count + second_count);
-  caf::send_as(leader, f.members[0].group,
-               group_begun{id128{1, 2},
-                           7,
-                           {},
-                           {{1, leader, 1, 1, 1, 2, 1, {}}, asked.member},
-                           {0, 30, first_count}});
+  group_begun group;
+  group.epoch = 7;
+  group.value_count = asked.value_count;
+  group.chunk_bytes = 32;
+  member_info us;
+  us.peer = host.id();
+  us.address = leader;
+  us.weight = us.rate_up = us.rate_down = 1;
+  group.members = {asked.member, us};
+  caf::send_as(leader, f.members[0].group, sealed(group, {f.members[0].host, &host}, 1));
   f.world.settle();
   REQUIRE(f.reports(0).size() == 1);
   CHECK(f.reports(0)[0].result->reason == reason::bad_message);

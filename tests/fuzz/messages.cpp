@@ -18,7 +18,7 @@ namespace shoal::fuzz {
 
 namespace {
 
-constexpr std::array<std::string_view, 66> types{"whole_part",
+constexpr std::array<std::string_view, 69> types{"whole_part",
                                                  "whole_mean",
                                                  "record",
                                                  "store",
@@ -82,6 +82,9 @@ constexpr std::array<std::string_view, 66> types{"whole_part",
                                                  "ledger_update",
                                                  "ledger_received",
                                                  "not_primary",
+                                                 "member_signature",
+                                                 "certificate_wanted",
+                                                 "certificate_given",
                                                  "no_such_type",
                                                  ""};
 

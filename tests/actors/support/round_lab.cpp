@@ -1,6 +1,7 @@
 #include "tests/actors/support/round_lab.hpp"
 
 #include "actors/conduct/conducts.hpp"
+#include "tests/actors/support/rosters.hpp"
 
 #include <caf/actor_cast.hpp>
 #include <fmt/format.h>
@@ -26,6 +27,29 @@ struct round_lab::io final : round_io {
   void suspect(peer_id culprit, std::string why) override {
     lab.suspicions.push_back(fmt::format("{} says of peer {}: {}", self, culprit, why));
   }
+  void convict(peer_id culprit, const contradiction& proof) override {
+    if (!proof.holds([&](const key256& key, const digest& what, const signature& by) {
+          return is_signed_by(key, what, by);
+        }))
+      lab.suspicions.push_back("a proof that proves nothing");
+    suspect(culprit, "two signed statements that contradict each other");
+  }
+  std::int64_t utc_ns() const override { return lab.now_.count(); }
+  peer_id peer_of(const caf::strong_actor_ptr& address) const override {
+    for (std::uint32_t m = 0; m < lab.size(); ++m)
+      if (caf::actor_cast<caf::strong_actor_ptr>(lab.members_[m].address) == address)
+        return lab.group_.members[m].peer;
+    return 0;
+  }
+  member_id member_of(const caf::strong_actor_ptr& address) const override {
+    return host().member_of(address);
+  }
+  signature sign(const digest& statement) const override { return host().sign(statement); }
+  bool is_signed_by(const key256& key, const digest& statement,
+                    const signature& by) const override {
+    return host().is_signed_by(key, statement, by);
+  }
+  const mini_host& host() const { return *lab.members_[self].host; }
 };
 
 round_lab::round_lab(lab_options options)
@@ -34,21 +58,21 @@ round_lab::round_lab(lab_options options)
   config_.aggregator = aggregators().find(options_.aggregator);
   config_.window_chunks = options_.window_chunks;
   const auto size = static_cast<std::uint32_t>(options_.members.size());
-  group_.group = id128{1, 2};
   group_.epoch = 3;
   group_.chunk_bytes = options_.chunk_bytes;
   group_.boundaries = {0};
   using dummy = collector<chunk_received>;
-  auto spawn = [&](std::string name) {
-    return world_.spawn<dummy>(world_.add_host(std::move(name)), std::make_shared<dummy::log>());
+  auto spawn = [&](mini_host& on) {
+    return world_.spawn<dummy>(on, std::make_shared<dummy::log>());
   };
-  stranger_ = spawn("stranger");
+  stranger_ = spawn(world_.add_host("stranger"));
   config_.conduct = make_conduct(options_.conduct, world_.add_host("conduct"));
   members_.resize(size);
   auto values_of = stream(0, "lab.values");
   for (std::uint32_t m = 0; m < size; ++m) {
     auto& one = members_[m];
-    one.address = spawn(fmt::format("m-{}", m));
+    one.host = &world_.add_host(fmt::format("m-{}", m));
+    one.address = spawn(*one.host);
     const auto& what = options_.members[m];
     group_.members.push_back({100 + m,
                               one.address,
@@ -62,6 +86,10 @@ round_lab::round_lab(lab_options options)
     auto part = !options_.members[m].reachable ? 0 : options_.values_per_part + m;
     group_.boundaries.push_back(group_.boundaries.back() + part);
   }
+  group_.value_count = group_.boundaries.back();
+  std::vector<const mini_host*> hosts;
+  for (const auto& one : members_) hosts.push_back(one.host);
+  group_ = sealed(std::move(group_), hosts);
   for (std::uint32_t m = 0; m < size; ++m) {
     auto& one = members_[m];
     std::vector<float> values(group_.boundaries.back());
@@ -152,7 +180,10 @@ void round_lab::hand_over(std::uint32_t to, const caf::strong_actor_ptr& from,
          as(static_cast<chunk_received*>(nullptr)) || as(static_cast<part_query*>(nullptr)) ||
          as(static_cast<part_claim*>(nullptr)) || as(static_cast<part_answer*>(nullptr)) ||
          as(static_cast<part_wanted*>(nullptr)) || as(static_cast<member_ready*>(nullptr)) ||
-         as(static_cast<member_finished*>(nullptr)) || as(static_cast<member_declined*>(nullptr)));
+         as(static_cast<member_finished*>(nullptr)) ||
+         as(static_cast<certificate_wanted*>(nullptr)) ||
+         as(static_cast<certificate_given*>(nullptr)) ||
+         as(static_cast<member_declined*>(nullptr)));
 }
 
 void round_lab::settle() {
@@ -267,6 +298,22 @@ std::vector<std::string> round_lab::errors() const {
     if ((result.outcome == outcome::ok) != (result.reason == reason::none))
       wrong("a reason that does not go with the outcome");
     if (!result.succeeded()) continue;
+    // A conduct may take fewer votes.
+    if (options_.conduct == "honest") {
+      const auto& by = *members_[m].host;
+      if (!result.certificate)
+        wrong("no certificate");
+      else if (auto fine = check(*result.certificate,
+                                 [&](const key256& key, const digest& what, const signature& with) {
+                                   return by.is_signed_by(key, what, with);
+                                 });
+               !fine)
+        wrong(fine.error());
+      else if (options_.members[m].takes &&
+               version_of(group_.boundaries, group_.chunk_bytes, result.parts, result.values) !=
+                   result.certificate->version)
+        wrong("a certificate for another result");
+    }
     if (!options_.members[m].takes) {
       if (!result.values.empty() || !result.parts.empty()) wrong("a result of who takes none");
       continue;

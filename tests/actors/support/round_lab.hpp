@@ -74,6 +74,8 @@ public:
   const round_result& result(std::uint32_t member) const { return *members_[member].result; }
   butterfly& round(std::uint32_t member) { return *members_[member].round; }
   const group_begun& group() const { return group_; }
+  const mini_host& host(std::uint32_t member) const { return *members_[member].host; }
+  const caf::actor& address(std::uint32_t member) const { return members_[member].address; }
   duration now() const { return now_; }
   duration sender_timeout() const { return config_.sender_timeout; }
   duration round_timeout() const { return config_.round_timeout; }
@@ -95,6 +97,7 @@ private:
   struct io;
   struct member {
     caf::actor address;
+    mini_host* host = nullptr;
     round_request request;
     std::unique_ptr<io> world;
     std::unique_ptr<butterfly> round;
