@@ -4,10 +4,34 @@
 #include "kernels/base/check.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <utility>
 
 namespace shoal::actors {
+
+namespace {
+
+/// NaN if a value is no number.
+double square_of(std::span<const float> values) {
+  // Four sums, because one waits for each addition.
+  double sums[4] = {};
+  std::size_t i = 0;
+  for (; i + 4 <= values.size(); i += 4)
+    for (std::size_t k = 0; k < 4; ++k) {
+      const auto x = static_cast<double>(values[i + k]);
+      sums[k] += x * x;
+    }
+  for (; i < values.size(); ++i) {
+    const auto x = static_cast<double>(values[i]);
+    sums[0] += x * x;
+  }
+  return sums[0] + sums[1] + sums[2] + sums[3];
+}
+
+constexpr double most_norm = 1e18;
+
+} // namespace
 
 std::vector<chunk_range> to_ranges(const chunk_set& chunks) {
   std::vector<chunk_range> out;
@@ -38,9 +62,10 @@ part_reduction::part_reduction(chunk_grid grid, std::vector<std::uint64_t> weigh
                                const averaging_config& how, duration now, float_buffer into,
                                std::uint64_t first)
     : grid_(grid), weights_(std::move(weights)), size_only_(size_only), how_(how.aggregator),
-      conduct_(how.conduct), aggregator_(how_->make()), chunks_(grid.count()),
-      values_(std::move(into)), first_(values_.empty() ? 0 : first), lacking_(weights_.size()),
-      out_(weights_.size()), last_progress_(weights_.size(), now), wanted_(grid.count()) {
+      max_norm_ratio_(how.max_norm_ratio), conduct_(how.conduct), aggregator_(how_->make()),
+      chunks_(grid.count()), values_(std::move(into)), first_(values_.empty() ? 0 : first),
+      lacking_(weights_.size()), out_(weights_.size()), last_progress_(weights_.size(), now),
+      wanted_(grid.count()) {
   for (std::size_t m = 0; m < weights_.size(); ++m)
     // A member of weight 0 only wants the result.
     out_[m] = weights_[m] == 0;
@@ -153,11 +178,36 @@ std::span<float> part_reduction::room(std::uint64_t offset, std::uint64_t bytes)
   return values_.floats().subspan(first_ + offset / 4, bytes / 4);
 }
 
+void part_reduction::refuse_huge(std::vector<contribution>& from,
+                                 std::vector<std::uint32_t>& refused) const {
+  if (max_norm_ratio_ <= 0) return;
+  std::vector<double> squares;
+  for (const auto& one : from) squares.push_back(square_of(one.values));
+  auto most = most_norm * most_norm;
+  if (from.size() >= 3) {
+    auto sorted = squares;
+    // What is no number comes last.
+    std::sort(sorted.begin(), sorted.end(),
+              [](double a, double b) { return a < b || (std::isnan(b) && !std::isnan(a)); });
+    const auto median = sorted[sorted.size() / 2];
+    if (median > 0) most = std::min(most, max_norm_ratio_ * max_norm_ratio_ * median);
+  }
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    if (squares[i] <= most)
+      from[kept++] = from[i];
+    else
+      refused.push_back(from[i].member);
+  }
+  from.resize(kept);
+}
+
 /// Writes the aggregate and returns the members in it; none if no values can be had. Adds senders
 /// of values that cannot be aggregated to `refused`.
 std::vector<std::uint32_t> part_reduction::aggregate(std::vector<contribution> from,
                                                      std::span<float> out,
                                                      std::vector<std::uint32_t>& refused) {
+  refuse_huge(from, refused);
   aggregator_->open(out.size(), weights_);
   for (const auto& [member, values] : from)
     aggregator_->add(member, conduct_->weight_of(member, static_cast<double>(weights_[member])),

@@ -12,6 +12,12 @@
 // By part: nothing is complete before the part is. A sender that is left out before it has
 // delivered all chunks is in no chunk.
 //
+// Values that would be all of the result. A unit refuses a sender whose norm is above 1e18, or
+// above max_norm_ratio times the upper median of the senders' norms. With two senders nobody can
+// say whose values are too large, so the second rule begins with three. It is the upper median
+// because small values cost nothing: with the lower one, half of the senders could have the others
+// refused.
+//
 // Memory: by chunk, the pieces of incomplete chunks; by part, all pieces. At most the part's bytes
 // times the number of senders.
 #pragma once
@@ -98,6 +104,7 @@ private:
     std::uint32_t member = 0;
     std::span<const float> values;
   };
+  void refuse_huge(std::vector<contribution>& from, std::vector<std::uint32_t>& refused) const;
   bool has(const open_chunk& chunk, std::uint32_t member) const;
   bool by_part() const { return how_->unit == aggregation_unit::part; }
   chunk_set expect(const chunk_set& chunks, duration now);
@@ -114,6 +121,7 @@ private:
   std::vector<std::uint64_t> weights_;
   bool size_only_;
   const aggregator_definition* how_;
+  double max_norm_ratio_;
   std::shared_ptr<conduct> conduct_;
   std::unique_ptr<aggregator> aggregator_;
   std::vector<open_chunk> chunks_;

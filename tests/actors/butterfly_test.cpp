@@ -13,6 +13,7 @@
 #include <limits>
 #include <set>
 #include <type_traits>
+#include <utility>
 
 using namespace shoal;
 using namespace shoal::actors;
@@ -330,7 +331,7 @@ TEST_CASE("finished chunks of a dead reducer are kept, even if only one member h
 
 TEST_CASE("a second and a third reducer of the same part may die, too") {
   for (std::uint32_t steps = 0; steps < 400; steps += 7) {
-    round_lab lab(of(7));
+    round_lab lab(of(10));
     lab.start();
     lab.kill(2, true);
     std::uint32_t killed = 0;
@@ -340,7 +341,7 @@ TEST_CASE("a second and a third reducer of the same part may die, too") {
     for (std::uint32_t i = 0; i < steps; ++i) lab.step();
     CHECK(lab.run());
     check_fine(lab);
-    CHECK(lab.outcomes() == "pp---pp");
+    CHECK(lab.outcomes() == "pp---ppppp");
   }
 }
 
@@ -631,9 +632,9 @@ TEST_CASE("messages of strangers and with false names are counted and change not
     CHECK(lab.suspicions.size() == ++count);
     lab.inject(2, 0, bad.make(lab)); // in member 3's name, if the message has a name
   }
-  lab.inject_by_stranger(0, caf::make_message(member_ready{lab.group().group, 1, {}}));
+  lab.inject_by_stranger(0, caf::make_message(member_ready{lab.group().group, 1, {}, {}}));
   lab.inject_by_stranger(0, caf::make_message(member_finished{lab.group().group, 1, 0, {}}));
-  lab.inject_by_stranger(0, caf::make_message(member_declined{lab.group().group, 1}));
+  lab.inject_by_stranger(0, caf::make_message(member_declined{lab.group().group, 1, {}}));
   CHECK(lab.suspicions.size() == count + 3);
   lab.suspicions.clear();
   lab.kill(2, false);
@@ -654,6 +655,218 @@ TEST_CASE("two votes of one member are counted, and a single false vote decides 
   CHECK(lab.suspicions[0].find("contradict") != std::string::npos);
   lab.suspicions.clear();
   check_fine(lab);
+}
+
+// -- lies -----------------------------------------------------------------------------------------
+
+TEST_CASE("a lie that the round is over neither fails nor splits it") {
+  for (const std::uint32_t told : {7u, 3u}) {
+    CAPTURE(told);
+    round_lab lab(of(8));
+    lab.start();
+    // Word of another version, and of nothing, before anybody has voted.
+    for (std::uint32_t to = 1; to <= told; ++to)
+      lab.inject(0, to, caf::make_message(member_finished{lab.group().group, 0, 0, {7, 7}}));
+    CHECK(lab.run());
+    CHECK(lab.outcomes() == std::string(8, 'o'));
+    check_fine(lab);
+  }
+}
+
+TEST_CASE("a member does not end with its own version on one member's word") {
+  round_lab lab(of(4));
+  // Votes do not arrive at member 1. It hears only that member 0 is done.
+  lab.filter = [&](std::uint32_t, std::uint32_t to, const caf::message& m) {
+    return to != 1 || !(m.match_elements<member_ready>() || m.match_elements<member_finished>() ||
+                        m.match_elements<certificate_given>());
+  };
+  lab.start();
+  lab.settle();
+  CHECK(lab.outcomes() == "o-oo");
+  lab.inject(0, 1,
+             caf::make_message(member_finished{lab.group().group, 0, 0, lab.round(1).version()}));
+  lab.settle();
+  CHECK_FALSE(lab.ended(1));
+  // With the certificate it does.
+  lab.filter = nullptr;
+  lab.pass(lab.sender_timeout() / 4);
+  lab.inject(2, 1,
+             caf::make_message(member_finished{lab.group().group, 2, 0, lab.round(1).version()}));
+  lab.settle();
+  lab.pass(lab.sender_timeout() / 4);
+  lab.settle();
+  CHECK(lab.outcomes() == "oooo");
+  check_fine(lab);
+}
+
+TEST_CASE("a member that gets other values from a reducer does not end with them") {
+  for (std::size_t size : {4u, 8u}) {
+    round_lab lab(of(size));
+    lab.filter = [&](std::uint32_t from, std::uint32_t to, const caf::message& m) {
+      if (from != 3 || to != 0 || !m.match_elements<reduced_chunk>()) return true;
+      auto other = m.get_as<reduced_chunk>(0);
+      other.data = payload{std::vector<float>(other.data.size() / 4, 12345.0f)};
+      lab.inject(from, to, caf::make_message(other));
+      return false;
+    };
+    lab.start();
+    CHECK(lab.run());
+    auto expected = std::string(size, 'o');
+    expected[0] = 'f';
+    CHECK(lab.outcomes() == expected);
+    CHECK(to_string(lab.result(0).reason) == "no_majority");
+    CHECK(lab.suspicions.empty());
+  }
+}
+
+TEST_CASE("a reducer that leaves out the values that it acknowledged does not get its way, and is "
+          "named") {
+  round_lab lab(of(8));
+  lab.filter = [&](std::uint32_t from, std::uint32_t to, const caf::message& m) {
+    if (from != 3 || !m.match_elements<reduced_chunk>()) return true;
+    auto other = m.get_as<reduced_chunk>(0);
+    other.senders = {3};
+    other.weight = lab.group().members[3].weight;
+    other.data = payload{std::vector<float>(other.data.size() / 4, -777.0f)};
+    lab.inject(from, to, caf::make_message(other));
+    return false;
+  };
+  lab.start();
+  CHECK(lab.run());
+  CHECK(lab.outcomes() == std::string(8, 'f'));
+  CHECK(lab.suspicions.size() >= 7);
+  for (const auto& text : lab.suspicions) CHECK(text.find("says of peer 103") != std::string::npos);
+}
+
+TEST_CASE("a part that lacks one member's values gets that member's vote only if they came late") {
+  for (const bool late : {false, true}) {
+    CAPTURE(late);
+    round_lab lab(of(4));
+    std::vector<caf::message> kept;
+    lab.filter = [&](std::uint32_t from, std::uint32_t to, const caf::message& m) {
+      if (late && from == 0 && to == 3 && m.match_elements<part_chunk>()) {
+        kept.push_back(m);
+        return false;
+      }
+      if (late || from != 3 || !m.match_elements<reduced_chunk>()) return true;
+      auto other = m.get_as<reduced_chunk>(0);
+      std::erase(other.senders, 0u);
+      other.weight -= lab.group().members[0].weight;
+      lab.inject(from, to, caf::make_message(other));
+      return false;
+    };
+    lab.start();
+    lab.settle();
+    if (late) lab.pass(lab.sender_timeout());
+    for (const auto& m : kept) lab.inject(0, 3, m);
+    CHECK(lab.run());
+    CHECK(lab.result(0).succeeded() == late);
+    CHECK(lab.suspicions.empty() == late);
+  }
+}
+
+TEST_CASE("a vote, a decline and a certificate count only with the members' signatures") {
+  const auto try_with = [](const std::function<caf::message(round_lab&)>& make) {
+    round_lab lab(of(4));
+    lab.start();
+    lab.inject(3, 0, make(lab));
+    lab.settle();
+    return lab.suspicions;
+  };
+  const auto group = [](round_lab& lab) { return lab.group().group; };
+  const id128 version{4, 2};
+  CHECK(try_with([&](round_lab& lab) {
+          return caf::make_message(member_ready{group(lab), 3, version, {}});
+        }).size() == 1);
+  CHECK(try_with([&](round_lab& lab) {
+          return caf::make_message(member_declined{group(lab), 3, {}});
+        }).size() == 1);
+  CHECK(try_with([&](round_lab& lab) {
+          // Another member's signature.
+          return caf::make_message(
+              member_declined{group(lab), 3, lab.host(2).sign(decline_statement(group(lab)))});
+        }).size() == 1);
+  CHECK(try_with([&](round_lab& lab) {
+          return caf::make_message(certificate_given{group(lab), 3, version, {}, {}});
+        }).size() == 1);
+  CHECK(try_with([&](round_lab& lab) {
+          return caf::make_message(
+              member_declined{group(lab), 3, lab.host(3).sign(decline_statement(group(lab)))});
+        }).empty());
+}
+
+TEST_CASE("a false certificate is refused, and its sender is named") {
+  const auto outcome_of = [](const std::function<void(round_lab&, certificate_given&)>& change) {
+    round_lab lab(of(4));
+    // Member 1 gets no votes but asks member 0, which answers with another certificate.
+    lab.filter = [&](std::uint32_t from, std::uint32_t to, const caf::message& m) {
+      if (to != 1) return true;
+      if (m.match_elements<member_ready>()) return false;
+      if (m.match_elements<member_finished>()) return from == 0;
+      if (from != 0 || !m.match_elements<certificate_given>()) return true;
+      auto other = m.get_as<certificate_given>(0);
+      change(lab, other);
+      lab.inject(from, to, caf::make_message(other));
+      return false;
+    };
+    lab.start();
+    lab.settle();
+    lab.pass(lab.sender_timeout() / 4);
+    lab.settle();
+    return std::pair{lab.ended(1) && lab.result(1).succeeded(), lab.suspicions.size()};
+  };
+  CHECK(outcome_of([](auto&, auto&) {}) == std::pair{true, std::size_t{0}});
+  CHECK(outcome_of([](auto&, auto& m) { m.version.low ^= 1; }) == std::pair{false, std::size_t{1}});
+  CHECK(outcome_of([](auto&, auto& m) { m.votes.pop_back(); }) == std::pair{true, std::size_t{0}});
+  CHECK(outcome_of([](auto&, auto& m) { m.votes.resize(1); }) == std::pair{false, std::size_t{1}});
+  CHECK(outcome_of([](auto&, auto& m) { m.votes[0].member ^= 2; }) ==
+        std::pair{false, std::size_t{1}});
+  CHECK(outcome_of([](auto&, auto& m) { m.votes.assign(300, m.votes[0]); }) ==
+        std::pair{false, std::size_t{1}});
+  CHECK(outcome_of([](auto& lab, auto& m) {
+          // A majority of false declines.
+          m.votes.resize(1);
+          for (std::uint32_t d = 1; d < 4; ++d) m.declines.push_back({d, lab.host(0).sign({})});
+        }) == std::pair{false, std::size_t{1}});
+}
+
+TEST_CASE("a vote and a decline of one member are a proof against it") {
+  round_lab lab(of(4));
+  lab.start();
+  const auto group = lab.group().group;
+  const id128 version{4, 2};
+  lab.inject(3, 0,
+             caf::make_message(member_ready{group, 3, version,
+                                            lab.host(3).sign(vote_statement(group, version))}));
+  lab.inject(
+      3, 0,
+      caf::make_message(member_declined{group, 3, lab.host(3).sign(decline_statement(group))}));
+  CHECK(lab.run());
+  REQUIRE(!lab.suspicions.empty());
+  CHECK(lab.suspicions[0] ==
+        "0 says of peer 103: two signed statements that contradict each other");
+}
+
+TEST_CASE("values that would be all of the mean are refused, and their sender is named") {
+  const auto reduce = [](std::vector<float> values, double ratio) {
+    averaging_config how;
+    how.max_norm_ratio = ratio;
+    part_reduction part({8, 8}, std::vector<std::uint64_t>(values.size(), 1), false, how, 0s);
+    part.open({true}, 0s);
+    for (std::uint32_t m = 0; m < values.size(); ++m)
+      part.add(m, 0, floats({values[m], values[m]}), 0s);
+    return part.next()->refused;
+  };
+  using list = std::vector<std::uint32_t>;
+  CHECK(reduce({1, 2, 1999}, 1000) == list{});
+  CHECK(reduce({1, 2, 2001}, 1000) == list{2});
+  CHECK(reduce({1, 2, 2001}, 0) == list{});
+  CHECK(reduce({1, 2001}, 1000) == list{}); // who of two is wrong?
+  CHECK(reduce({1, 1e18f}, 1000) == list{1});
+  CHECK(reduce({0, 0, 5}, 1000) == list{}); // a chunk that most batches do not touch
+  // Small values do not have the others refused, unless they are the majority.
+  CHECK(reduce({1e-6f, 1e-6f, 1, 1}, 1000) == list{});
+  CHECK(reduce({1, 1, 1e30f, 1e30f}, 1000) == (list{2, 3}));
 }
 
 TEST_CASE("a member that always sends garbage stops no other member, and the others succeed") {
@@ -700,12 +913,12 @@ TEST_CASE("a member that always sends garbage stops no other member, and the oth
       case 6:
         return caf::make_message(part_wanted{group, a, b, static_cast<std::uint8_t>(c), ranges()});
       case 7:
-        return caf::make_message(member_ready{group, a, id128{b, c}});
+        return caf::make_message(member_ready{group, a, id128{b, c}, {}});
       case 8:
         return caf::make_message(
             member_finished{group, a, static_cast<std::uint8_t>(c % 2), id128{b, c}});
       default:
-        return caf::make_message(member_declined{group, a});
+        return caf::make_message(member_declined{group, a, {}});
       }
     };
     lab.start();
