@@ -12,12 +12,12 @@
 //      mean is taken in member order, and divided by the weights of exactly those senders. Member j
 //      sends it with the list of senders to all members, while other chunks still come in. An
 //      aggregator of whole parts (aggregator.hpp) begins when the part is complete.
-//   3. A member that holds all parts votes: it signs the version that it holds, which is the hash
-//      of all lists of senders and all values. It tells all members. More than two thirds of the
-//      votes are the round's certificate (certificate.hpp), and a member that has it is done. A
-//      member that cannot get the votes themselves asks a member that is done for the certificate.
-//      Nobody's word ends a round. The outcome is `ok` if every part holds every sender, else
-//      `partial`.
+//   3. A member that holds all parts votes: it signs the version that it holds, and tells all
+//      members. The version is the hash of all lists of senders and all values. More than two
+//      thirds of the votes are the round's certificate (certificate.hpp), and a member that has it
+//      is done. A member that cannot get the votes themselves asks a member that is done for the
+//      certificate. Nobody's word ends a round. The outcome is `ok` if every part holds every
+//      sender, else `partial`.
 // A sender that dies, or is silent for sender_timeout, is left out of the chunks that lack its
 // slices. So are the senders that are behind at half of round_timeout, if more than half of the
 // weight is there. Thus a trickling sender cannot make the round fail. A member that declines the
@@ -33,7 +33,7 @@
 // holds the whole part. So nothing is reduced again that can still be had. (butterfly_recovery.cpp)
 //
 // One result. Two members that take each other for dead may reduce the same part from different
-// senders, and a hostile reducer may give each member other values. But each member votes once, for
+// senders. A hostile reducer may give each member other values. But each member votes once, for
 // the version that it holds, and two sets of more than two thirds share more than a third. So at
 // most one version ever gets a certificate while fewer than a third are hostile. All members that
 // end `ok` or `partial` hold that version, and so the same bits. The other members fail and find
@@ -130,9 +130,9 @@ private:
     bool down = false;
     reason lost = reason::none; // why it is down
     bool finished = false;
-    bool has_certificate = false;          // it says so
+    bool has_certificate = false;          // according to itself
     bool asked = false;                    // for its certificate
-    bool given = false;                    // it has ours
+    bool given = false;                    // we gave it ours
     std::uint32_t in_time = 0;             // slices of its part that it acknowledged as in time
     std::uint32_t replies_unconfirmed = 0; // chunks of my part that it has not confirmed
   };
@@ -195,7 +195,7 @@ private:
 
   // The end: butterfly_result.cpp.
   std::vector<part_outcome> outcomes() const;
-  /// What the chunk's reducer has to show for leaving us out, or contributors of whom we know.
+  /// False if the list leaves out values that the reducer acknowledged, or most contributors.
   bool may_vote_for(std::uint32_t part, const std::vector<std::uint32_t>& senders,
                     std::uint32_t from);
   /// Counts a signed vote or decline. False if the member contradicts itself.
@@ -221,7 +221,7 @@ private:
   std::uint32_t size_ = 0;
   std::vector<std::uint32_t> others_;
   std::vector<member_state> members_;
-  const group_id first_group_; // of both rounds
+  const group_id first_group_; // names both rounds
   const part_layout layout_;
   std::vector<part_state> parts_;
   outbox outbox_;

@@ -1,4 +1,4 @@
-// What the members of a round sign, and the certificate that ends the round.
+// The statements that the members of a round sign, and the certificate that ends the round.
 //
 // The roster (group_begun) has each member's own signature under its address, weight, rates and
 // samples, and the leader's under the whole. The group id is the roster's hash. So whoever has the
@@ -6,9 +6,9 @@
 //
 // A vote is a signature under (group id, version). The version covers the senders and the values of
 // every chunk (version_of). More than two thirds of the members that take the result make a
-// certificate; members that declined in writing do not count. If fewer than a third of the members
-// are hostile, no two versions of one group have certificates: two sets of more than two thirds
-// share more than a third, so an honest member would have voted twice. (docs/adr/0030)
+// certificate; members that declined in writing do not count. Two sets of more than two thirds
+// share more than a third. While fewer than a third of the members are hostile, two versions of
+// one group never both have certificates: an honest member would have voted twice. (docs/adr/0030)
 //
 // Statements begin with their kind and end in the world's signature, which binds the swarm.
 #pragma once
@@ -31,7 +31,7 @@ class host;
 /// The proof that a round ended with one result.
 struct round_certificate {
   group_begun roster;  ///< as the leader sent it; boundaries may be empty
-  bool second = false; ///< of the second of two rounds (actors/averaging/group.hpp)
+  bool second = false; ///< the second of two rounds has ended (actors/averaging/group.hpp)
   id128 version;
   std::vector<member_signature> votes;    ///< ascending members
   std::vector<member_signature> declines; ///< ascending members that did not vote
@@ -46,7 +46,8 @@ using signature_check =
 
 // -- statements
 
-/// `who` takes part in a round with these fields of `of`: epoch, state, value_count and codec.
+/// The member takes part in a round with these fields of the roster: epoch, state, value_count and
+/// codec.
 digest member_statement(const group_begun& of, const member_info& who);
 /// The leader has closed this group.
 digest group_statement(const group_id& group);
@@ -80,9 +81,9 @@ constexpr std::uint32_t votes_needed(std::uint32_t voters) noexcept {
   return 2 * voters / 3 + 1;
 }
 
-/// The first thing that is wrong with a roster, or nothing: members in ascending order of peers, no
-/// key twice, each member's signature, the leader's, and the id. The addresses' hosts are not
-/// checked.
+/// The first thing that is wrong with a roster, or nothing. Its members are in ascending order of
+/// peers, and no key is there twice. Each member and the leader have signed, and the id is right.
+/// The addresses' hosts are not checked.
 result<void> check_roster(const group_begun& roster, const signature_check& is_signed_by);
 /// Checks roster and votes.
 result<void> check(const round_certificate& certificate, const signature_check& is_signed_by);
@@ -95,10 +96,10 @@ struct contradiction {
   enum class kind : std::uint8_t { two_groups, two_votes, vote_and_decline };
   kind what = kind::two_votes;
   key256 culprit;
-  group_id round;      ///< of the votes, or the first group
+  group_id round;      ///< the round of the votes
   id128 first, second; ///< versions; `second` is zero for a decline
   signature first_by, second_by;
-  group_begun first_roster{}, second_roster{}; ///< of two groups only
+  group_begun first_roster{}, second_roster{}; ///< if there are two groups
 
   bool holds(const signature_check& is_signed_by) const;
 };

@@ -24,11 +24,11 @@
 // gets no part to reduce. If no member can be reached, the attempt fails with no_reducer. A member
 // that is reached over a relay gets a part only if no member is reached directly.
 //
-// Trust. The network knows the host of each sender, so a peer joins only in its own name, with its
-// own signature under what it says of itself. Each member checks all these signatures, and computes
-// the part boundaries itself. A deadline that is far from our clock makes nobody lead. Members that
-// the owner names as bad leaders come after all others. A leader that refuses because the states
-// differ does not end the attempt while there are others to ask.
+// Trust. The network knows the host of each sender, so a peer joins only in its own name. It signs
+// its entry of the roster. Each member checks all these signatures, and computes the part
+// boundaries itself. A deadline that is far from our clock makes nobody lead. Members that the
+// owner names as bad leaders come after all others. A leader that refuses because the states differ
+// does not end the attempt while there are others to ask.
 //
 // A leader may close its group while a follower changes to another leader. That follower is then a
 // member that never takes part, and tells all members of the group (member_declined).
@@ -110,7 +110,7 @@ private:
   struct candidate {
     caf::actor address;
     bid what;
-    bool refused = false; // it refused this peer: it does not lead in this attempt
+    bool refused = false; // the candidate refused this peer, and does not lead
   };
   using rank = std::tuple<bool, std::int64_t, peer_id>; // the order in which peers lead
   rank own_rank() const { return {false, deadline_, self_.peer}; }
@@ -129,7 +129,7 @@ private:
   void learn(peer_id peer, const caf::actor& address, bid what);
   bool may_lead() const;
   void forget(const caf::actor_addr& whom, bool died);
-  /// What is wrong with a group that this peer asked to join.
+  /// The first thing that is wrong with a group that this peer asked to join.
   std::optional<std::string> flaw_of(const group_begun& message) const;
   signature_check checker() const;
   group_begun as_roster() const;

@@ -25,7 +25,7 @@ struct member_info {
   std::uint8_t reached = 2; ///< reached_by in actors/averaging/round.hpp
   std::uint8_t takes = 1;   ///< 0: the member only reduces and wants no result
   std::vector<sample_range> samples;
-  key256 key{};       ///< of the member whose host has `address`
+  key256 key{};       ///< the key of the host that has `address`
   id128 state_root{}; ///< root of the bits of the state that the round starts from; zero: unknown
   signature by{};     ///< by `key`, over member_statement() in actors/averaging/certificate.hpp
   SHOAL_MESSAGE(member_info, x.peer, x.address, x.weight, x.rate_up, x.rate_down, x.reached,
@@ -211,7 +211,7 @@ struct certificate_given {
 };
 
 /// A member's round ended and it needs nothing more from the others. If `failed` is not set, the
-/// member has the round's certificate for `version`. Who does not believe it asks for the
+/// member has the round's certificate for `version`. A member that needs it asks for the
 /// certificate.
 struct member_finished {
   group_id group;

@@ -186,7 +186,7 @@ void part_reduction::refuse_huge(std::vector<contribution>& from,
   auto most = most_norm * most_norm;
   if (from.size() >= 3) {
     auto sorted = squares;
-    // What is no number comes last.
+    // A square that is no number comes last.
     std::sort(sorted.begin(), sorted.end(),
               [](double a, double b) { return a < b || (std::isnan(b) && !std::isnan(a)); });
     const auto median = sorted[sorted.size() / 2];

@@ -9,6 +9,10 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <functional>
+#include <limits>
+#include <map>
+
 using namespace shoal;
 using namespace shoal::actors;
 using namespace shoal::actors::testing;
@@ -16,14 +20,15 @@ using namespace std::chrono_literals;
 
 namespace {
 
-using script = collector<join_request, join_accepted, join_withdrawn, group_begun, member_declined,
-                         part_chunk>;
+using script = collector<join_request, join_accepted, join_rejected, join_withdrawn, group_begun,
+                         member_declined, part_chunk>;
 
 // Group actors with a directory that gives each of them the records that the test wants.
 struct fixture {
   mini_world world;
-  std::map<caf::actor_id, const mini_host*> hosts; ///< of the scripts
+  std::map<caf::actor_id, const mini_host*> hosts; ///< the scripts by id
   caf::actor directory = add_script("directory").first;
+  averaging_config config; ///< applies to members that are added later
   const duration start_ = world.now();
 
   std::pair<caf::actor, std::shared_ptr<script::log>> add_script(const std::string& name) {
@@ -86,11 +91,16 @@ struct fixture {
   caf::actor add_member(const std::string& name, round_request with) {
     auto& host = world.add_host(name);
     with.dht = directory;
-    averaging_config config;
     config.poll_interval = 1h;
     auto owner = world.spawn<collector<round_report>>(
         host, std::make_shared<collector<round_report>::log>());
     return world.spawn<group_actor>(host, owner, config, std::move(with));
+  }
+
+  std::size_t blamed(peer_id whom) const {
+    std::size_t out = 0;
+    for (const auto& [by, what] : world.observed<misbehaved>()) out += what.culprit == whom ? 1 : 0;
+    return out;
   }
 
   /// The deadline of members that start at the beginning. All are equal, so that ids decide.
@@ -404,4 +414,318 @@ TEST_CASE(
     REQUIRE(ended.size() == 1);
     CHECK(ended.begin()->second.reason == (quorum == 1 ? reason::none : reason::group_too_small));
   }
+}
+
+// -- lies -----------------------------------------------------------------------------------------
+
+TEST_CASE(
+    "a join request in another member's name, or without a signature, is refused, and the one "
+    "that it names still joins") {
+  // Hosts: 1 the directory, 2 the leader, 3 the victim, 4 the attacker.
+  fixture f;
+  auto leader = f.add_member("leader", f.request(3));
+  auto victim = f.add_script("victim"), attacker = f.add_script("attacker");
+  f.world.settle();
+  const auto until = f.deadline() + 1'000'000;
+  auto good = f.ask(f.entry(victim.first, 4), until);
+  // The victim's own words, from the attacker's address: the answer would go to the victim.
+  caf::send_as(attacker.first, leader, good);
+  // The victim's peer, the attacker's address.
+  auto forged = good;
+  forged.member.address = attacker.first;
+  caf::send_as(attacker.first, leader, forged);
+  // The victim's key.
+  forged = f.ask(f.entry(attacker.first, 4), until);
+  forged.member.key = good.member.key;
+  caf::send_as(attacker.first, leader, forged);
+  // The attacker's own name, with another weight than it signed.
+  forged = f.ask(f.entry(attacker.first, 4), until);
+  forged.member.weight = std::uint64_t{1} << 62;
+  caf::send_as(attacker.first, leader, forged);
+  // An answer to somebody else.
+  forged = f.ask(f.entry(attacker.first, 4), until);
+  forged.member.address = victim.first;
+  caf::send_as(attacker.first, leader, forged);
+  f.world.settle();
+  CHECK(f.blamed(4) == 5);
+  CHECK(seen<join_accepted>(attacker).empty());
+  CHECK(seen<join_accepted>(victim).empty());
+  CHECK(seen<join_rejected>(victim).empty());
+  caf::send_as(victim.first, leader, good);
+  f.world.settle();
+  CHECK(seen<join_accepted>(victim).size() == 1);
+}
+
+TEST_CASE("a weight above the limit does not join, so it cannot be all of the mean") {
+  fixture f;
+  f.config.most_weight = 10;
+  auto leader = f.add_member("leader", f.request(3));
+  auto joiner = f.add_script("joiner");
+  f.world.settle();
+  for (const std::uint64_t weight : {std::uint64_t{1} << 62, std::uint64_t{11}}) {
+    caf::send_as(joiner.first, leader, f.ask(f.entry(joiner.first, weight), f.deadline() + 1));
+    f.world.settle();
+  }
+  CHECK(seen<join_accepted>(joiner).empty());
+  CHECK(f.blamed(3) == 2);
+  caf::send_as(joiner.first, leader, f.ask(f.entry(joiner.first, 10), f.deadline() + 1));
+  f.world.settle();
+  CHECK(seen<join_accepted>(joiner).size() == 1);
+}
+
+TEST_CASE("nobody follows a deadline that is centuries away, or a record in another's name") {
+  // Hosts: 1 the directory, 2 the attacker, 3 an honest leader, 4 the follower.
+  fixture f;
+  auto attacker = f.add_script("attacker"), honest = f.add_script("honest");
+  auto follower = f.add_member("follower", f.request(5));
+  f.world.settle();
+  found answer;
+  for (const auto deadline : {std::numeric_limits<std::int64_t>::min(), std::int64_t{0}}) {
+    answer.records = {record{fmt::format("{:016x}", 2), attacker.first,
+                             matchmaking::bid{deadline, true}.pack(), 0},
+                      // The same peer's record under another's sub-key.
+                      record{fmt::format("{:016x}", 1), attacker.first,
+                             matchmaking::bid{f.deadline() - 5, true}.pack(), 0},
+                      record{fmt::format("{:016x}", 3), honest.first,
+                             matchmaking::bid{f.deadline() - 1, true}.pack(), 0}};
+    f.world.send(follower, answer);
+    f.world.settle();
+  }
+  CHECK(seen<join_request>(attacker).empty());
+  REQUIRE(seen<join_request>(honest).size() == 1);
+  // Nor does a rejection send it there.
+  caf::send_as(honest.first, follower,
+               join_rejected{0, 2, std::numeric_limits<std::int64_t>::min(), attacker.first});
+  f.world.settle();
+  CHECK(seen<join_request>(attacker).empty());
+}
+
+TEST_CASE("a roster that the leader changed is refused, and the leader is named") {
+  using change = std::function<void(fixture&, group_begun&, const caf::actor& leader)>;
+  const std::vector<std::pair<const char*, change>> changes{
+      {"our weight", [](auto&, auto& g, auto&) { ++g.members[1].weight; }},
+      {"another's weight", [](auto&, auto& g, auto&) { ++g.members[2].weight; }},
+      {"another's samples", [](auto&, auto& g, auto&) { g.members[2].samples.clear(); }},
+      {"another's rate", [](auto&, auto& g, auto&) { g.members[2].rate_up = 1'000'000; }},
+      {"an address of another host",
+       [](auto& f, auto& g, auto& leader) {
+         g.members[2].address = leader;
+         sign_entry(g, g.members[2], *f.hosts.at(leader.id()));
+       }},
+      {"a member twice",
+       [](auto& f, auto& g, auto& leader) {
+         g.members[2] = g.members[0];
+         ++g.members[2].peer;
+         sign_entry(g, g.members[2], *f.hosts.at(leader.id()));
+       }},
+      {"without us", [](auto&, auto& g, auto&) { g.members.erase(g.members.begin() + 1); }},
+      {"the vector", [](auto&, auto& g, auto&) { ++g.value_count; }},
+      {"a second round", [](auto&, auto& g, auto&) { g.second_values = 10; }},
+      {"the chunks", [](auto&, auto& g, auto&) { g.chunk_bytes = 4; }},
+      {"the split", [](auto&, auto& g, auto&) { g.split = 2; }},
+      {"the epoch", [](auto&, auto& g, auto&) { ++g.epoch; }},
+      {"the leader", [](auto&, auto& g, auto&) { g.leader = 2; }},
+      {"rate factors", [](auto&, auto& g, auto&) { g.rate_factors = {1}; }},
+  };
+  for (std::size_t i = 0; i <= changes.size() + 1; ++i) {
+    const auto* name = i < changes.size() ? changes[i].first : "nothing";
+    CAPTURE(name);
+    // Hosts: 1 the directory, 2 the leader, 3 the follower, 4 a member.
+    fixture f;
+    auto leader = f.add_script("leader");
+    auto follower = f.add_member("follower", f.request(5));
+    auto member = f.add_script("member");
+    f.tell(follower, {{2, leader.first}}, -1ms);
+    f.world.settle();
+    REQUIRE(seen<join_request>(leader).size() == 1);
+    auto group = f.group(leader.first, {f.entry(leader.first), seen<join_request>(leader)[0].member,
+                                        f.entry(member.first)});
+    if (i < changes.size()) {
+      changes[i].second(f, group, leader.first);
+      close_roster(group, *f.hosts.at(leader.first.id()));
+    }
+    if (i == changes.size()) group.by = {};
+    caf::send_as(leader.first, follower, group);
+    f.world.settle();
+    CHECK(f.world.observed<contributed>().size() == (i > changes.size() ? 1 : 0));
+    CHECK(f.blamed(2) == (i > changes.size() ? 0 : 1));
+    if (i <= changes.size()) {
+      REQUIRE(f.ended().contains(3));
+      CHECK(to_string(f.ended().at(3).reason) == "bad_message");
+    }
+  }
+}
+
+TEST_CASE("two rosters of one leader for one attempt are a proof against it") {
+  // Hosts: 1 the directory, 2 the leader, 3 the follower, 4 a member.
+  fixture f;
+  auto leader = f.add_script("leader");
+  auto follower = f.add_member("follower", f.request(5));
+  auto member = f.add_script("member");
+  f.tell(follower, {{2, leader.first}}, -1ms);
+  f.world.settle();
+  REQUIRE(seen<join_request>(leader).size() == 1);
+  const auto us = seen<join_request>(leader)[0].member;
+  caf::send_as(leader.first, follower,
+               f.group(leader.first, {f.entry(leader.first), us, f.entry(member.first)}));
+  f.world.settle();
+  CHECK(f.world.observed<contradicted>().empty());
+  caf::send_as(leader.first, follower, f.group(leader.first, {f.entry(leader.first), us}));
+  f.world.settle();
+  const auto proofs = f.world.observed<contradicted>();
+  REQUIRE(proofs.size() == 1);
+  CHECK(proofs[0].second.culprit == 2);
+  const auto& by = *f.hosts.at(leader.first.id());
+  CHECK(proofs[0].second.proof.holds(
+      [&](const key256& key, const digest& what, const signature& with) {
+        return by.is_signed_by(key, what, with);
+      }));
+}
+
+TEST_CASE(
+    "a follower signs no decline for a group that a member passes on, or for a second round of "
+    "its own group") {
+  // Hosts: 1 the directory, 2 the leader, 3 the follower, 4 a member.
+  fixture f;
+  auto leader = f.add_script("leader");
+  auto follower = f.add_member("follower", f.request(5));
+  auto member = f.add_script("member");
+  f.tell(follower, {{2, leader.first}}, -1ms);
+  f.world.settle();
+  const auto us = seen<join_request>(leader)[0].member;
+  const auto group = f.group(leader.first, {f.entry(leader.first), us, f.entry(member.first)});
+  caf::send_as(member.first, follower, group);
+  f.world.settle();
+  CHECK(seen<member_declined>(leader).empty());
+  CHECK(f.blamed(4) == 1);
+  // The leader's own message still begins the group.
+  caf::send_as(leader.first, follower, group);
+  f.world.settle();
+  CHECK(f.world.observed<contributed>().size() == 1);
+  auto second = group;
+  second.group = second_group(group.group);
+  caf::send_as(leader.first, follower, second);
+  f.world.settle();
+  CHECK(seen<member_declined>(leader).empty());
+  CHECK(f.blamed(2) == 1);
+}
+
+TEST_CASE("a bad leader is followed only after all others") {
+  // Hosts: 1 the directory, 2 the bad leader, 3 the follower.
+  for (const bool bad : {false, true}) {
+    fixture f;
+    auto leader = f.add_script("leader");
+    auto request = f.request(5);
+    if (bad) request.bad_leaders.insert(member_of(f.hosts.at(leader.first.id())->key()));
+    auto follower = f.add_member("follower", request);
+    f.tell(follower, {{2, leader.first}}, -1ms);
+    f.world.settle();
+    CHECK(seen<join_request>(leader).size() == (bad ? 0 : 1));
+    // The bad leader may join.
+    caf::send_as(leader.first, follower, f.ask(f.entry(leader.first, 4), f.deadline() - 1'000'000));
+    f.world.settle();
+    CHECK(seen<join_accepted>(leader).size() == (bad ? 1 : 0));
+  }
+}
+
+TEST_CASE("a leader that never begins a group is named as a bad leader") {
+  fixture f;
+  auto leader = f.add_script("leader");
+  auto& host = f.world.add_host("follower");
+  auto log = std::make_shared<collector<round_report>::log>();
+  auto owner = f.world.spawn<collector<round_report>>(host, log);
+  auto request = f.request(5);
+  request.dht = f.directory;
+  auto follower = f.world.spawn<group_actor>(host, owner, averaging_config{}, request);
+  f.tell(follower, {{2, leader.first}}, -1ms);
+  f.world.run_for(1min);
+  const auto& reports = std::get<std::vector<round_report>>(*log);
+  REQUIRE(reports.size() == 1);
+  CHECK(to_string(reports[0].result->reason) == "matchmaking_timeout");
+  CHECK(reports[0].result->bad_leader == member_of(f.hosts.at(leader.first.id())->key()));
+}
+
+TEST_CASE(
+    "one leader's word that the states differ does not end the attempt while there are others") {
+  // Hosts: 1 the directory, 2 the liar, 3 an honest leader, 4 the follower.
+  fixture f;
+  auto liar = f.add_script("liar"), honest = f.add_script("honest");
+  auto follower = f.add_member("follower", f.request(5));
+  f.tell(follower, {{2, liar.first}, {3, honest.first}}, -1ms);
+  f.world.settle();
+  REQUIRE(seen<join_request>(liar).size() == 1);
+  const join_rejected out_of_sync{static_cast<std::uint8_t>(reason::out_of_sync), 0, 0, {}};
+  caf::send_as(liar.first, follower, out_of_sync);
+  f.world.settle();
+  REQUIRE(seen<join_request>(honest).size() == 1);
+  CHECK(f.ended().empty());
+  // A new look-up does not bring the liar back.
+  f.tell(follower, {{2, liar.first}, {3, honest.first}}, -1ms);
+  f.world.settle();
+  CHECK(seen<join_request>(liar).size() == 1);
+  caf::send_as(honest.first, follower, out_of_sync);
+  f.world.settle();
+  REQUIRE(f.ended().contains(4));
+  CHECK(to_string(f.ended().at(4).reason) == "out_of_sync");
+}
+
+TEST_CASE("strangers cannot fill the memory of a peer before its group begins, nor displace a "
+          "member's early messages") {
+  // Hosts: 1 the directory, 2 the leader, 3 the follower, 4 a member, 5 the stranger.
+  fixture f;
+  auto leader = f.add_script("leader");
+  auto follower = f.add_member("follower", f.request(5));
+  auto member = f.add_script("member"), stranger = f.add_script("stranger");
+  f.tell(follower, {{2, leader.first}, {4, member.first}}, -1ms);
+  f.world.settle();
+  const auto us = seen<join_request>(leader)[0].member;
+  const auto group = f.group(leader.first, {f.entry(leader.first), us, f.entry(member.first)});
+  // Longer than any chunk.
+  caf::send_as(stranger.first, follower,
+               part_chunk{group.group, 0, 1, 0, payload::size_only(2 << 20)});
+  f.world.settle();
+  CHECK(f.blamed(5) == 1);
+  // More bytes than two vectors.
+  for (int i = 0; i < 3; ++i)
+    caf::send_as(stranger.first, follower,
+                 part_chunk{group.group, 0, 1, 0, payload::size_only(240)});
+  f.world.settle();
+  CHECK(f.blamed(5) == 2);
+  for (int i = 0; i < 200; ++i)
+    caf::send_as(stranger.first, follower, part_claim{group.group, 0, 0});
+  f.world.settle();
+  CHECK(f.blamed(5) > 100);
+  CHECK(f.blamed(4) == 0);
+  // The member's own limit is not affected.
+  caf::send_as(member.first, follower, f.decline(member.first, group.group, 2));
+  f.world.settle();
+  CHECK(f.blamed(4) == 0);
+  for (int i = 0; i < 100; ++i) caf::send_as(member.first, follower, part_claim{group.group, 2, 0});
+  f.world.settle();
+  CHECK(f.blamed(4) > 50);
+  CHECK(f.ended().empty());
+  caf::send_as(leader.first, follower, group);
+  f.world.settle();
+  // The decline that came early counts.
+  caf::send_as(leader.first, follower, f.decline(leader.first, group.group, 0));
+  f.world.settle();
+  CHECK(f.ended().contains(3));
+}
+
+TEST_CASE("a peer watches no more peers than four groups can take") {
+  fixture f;
+  f.config.group_size = 2;
+  auto follower = f.add_member("follower", f.request(5));
+  f.world.settle();
+  std::vector<std::pair<peer_id, caf::actor>> many;
+  for (int i = 0; i < 20; ++i) {
+    const auto one = f.add_script(fmt::format("s-{}", i)).first;
+    many.emplace_back(f.hosts.at(one.id())->id(), one);
+  }
+  f.tell(follower, many, 1ms);
+  f.world.settle();
+  CHECK(f.blamed(0) == 1);
+  f.tell(follower, many, 1ms);
+  f.world.settle();
+  CHECK(f.blamed(0) == 1);
 }
