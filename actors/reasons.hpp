@@ -26,7 +26,7 @@ enum class reason : std::uint8_t {
   bad_message,         ///< a member sent what no correct member sends
   cancelled,           ///< the owner cancelled the round
   no_reducer,          ///< no member of the group can be reached by the others
-  no_majority,         ///< less than half of the members were left to agree on the result
+  no_majority,         ///< too few members were left to agree on the result
   not_finite,          ///< this peer's own values hold NaN or infinity, which no codec takes
   busy,                ///< a donor serves as many downloads as it is configured to
   donors_lost,         ///< all donors of the state are gone, or silent

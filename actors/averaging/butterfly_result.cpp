@@ -56,10 +56,13 @@ bool butterfly::may_vote_for(std::uint32_t p, const std::vector<std::uint32_t>& 
     return false;
   }
   std::size_t alive = 0, in = 0;
+  auto next = senders.begin();
   for (std::uint32_t m = 0; m < size_; ++m) {
+    const bool listed = next != senders.end() && *next == m;
+    if (listed) ++next;
     if (group_.members[m].weight == 0 || members_[m].down) continue;
     ++alive;
-    if (std::binary_search(senders.begin(), senders.end(), m)) ++in;
+    in += listed ? 1 : 0;
   }
   return 2 * in >= alive;
 }

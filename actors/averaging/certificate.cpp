@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <set>
+#include <span>
 
 namespace shoal::actors {
 
@@ -111,7 +112,7 @@ group_id second_group(const group_id& first) {
 id128 chunk_version(const std::vector<std::uint32_t>& senders, const payload& values) {
   hasher out;
   out.add(senders.size());
-  for (const auto s : senders) out.add(s);
+  out.add(std::as_bytes(std::span(senders)));
   out.add(values.is_size_only()).add(values.size());
   if (!values.is_size_only()) out.add(values.bytes());
   return id128::from(out.finish());
