@@ -10,6 +10,11 @@ namespace shoal::actors {
 
 namespace {
 
+// Rounds in a row that a member may stay away from.
+constexpr unsigned most_absences = 2;
+// No swarm gets there; sums of epochs cannot wrap.
+constexpr std::uint64_t furthest_epoch = std::uint64_t{1} << 53;
+
 using packed_progress = std::array<std::uint64_t, 9>;
 
 // The flags: bit 0 arriving, bit 1 unreachable, bits 2 and 3 part, bits 8 to 15 reach, bits from 16
@@ -65,10 +70,11 @@ const progress_table::entry* progress_table::find(peer_id peer) const {
   return at == entries_.end() || at->first != peer ? nullptr : &at->second;
 }
 
-void progress_table::replace(const std::vector<shared<record>>& records, peer_id self,
-                             duration now) {
+void progress_table::replace(const std::vector<shared<record>>& records, peer_id self, duration now,
+                             const owner_of& of, const member_id& self_member) {
   ++looks_;
   looked_ = now;
+  bool new_owners = false;
   for (const auto& each : records) {
     const auto& r = *each;
     peer_id id = 0;
@@ -77,9 +83,21 @@ void progress_table::replace(const std::vector<shared<record>>& records, peer_id
         !r.address)
       continue;
     auto what = progress::unpack(r.value);
-    if (!what) continue;
+    if (!what || what->epoch > furthest_epoch) continue;
+    what->samples = std::min(what->samples, most_.samples);
+    what->contribution = std::min(what->contribution, most_.samples);
+    what->computes_for_ms = std::min(what->computes_for_ms, most_.computes_for_ms);
     auto at = std::lower_bound(entries_.begin(), entries_.end(), id, before);
     const bool fresh = at == entries_.end() || at->first != id;
+    member_id member;
+    if (of && (fresh || at->second.address != r.address)) {
+      const auto who = of(r.address);
+      if (who.peer != id || who.member == self_member) continue;
+      member = who.member;
+      new_owners = true;
+    } else if (!fresh) {
+      member = at->second.member;
+    }
     if (fresh) at = entries_.insert(at, {id, {}});
     auto& mine = at->second;
     if (fresh || mine.what != *what) mine.changed = now;
@@ -89,25 +107,80 @@ void progress_table::replace(const std::vector<shared<record>>& records, peer_id
     }
     mine.what = *what;
     mine.address = r.address;
+    mine.member = member;
+    mine.expires_utc_ns = r.expires_utc_ns;
     mine.look = looks_;
   }
   std::erase_if(entries_, [this](const auto& one) { return one.second.look != looks_; });
+  if (new_owners) keep_one_of_each_member();
+}
+
+/// The record of a member's latest incarnation expires last.
+void progress_table::keep_one_of_each_member() {
+  std::map<member_id, std::pair<std::int64_t, peer_id>> latest;
+  for (const auto& [peer, e] : entries_) {
+    const auto mine = std::pair(e.expires_utc_ns, peer);
+    auto& best = latest.try_emplace(e.member, mine).first->second;
+    best = std::max(best, mine);
+  }
+  std::erase_if(entries_, [&](const auto& one) {
+    return latest.at(one.second.member).second != one.first;
+  });
+}
+
+void progress_table::took_part(const std::set<member_id>& members, const state_id& state) {
+  for (const auto& member : members) absences_.erase(member);
+  for (const auto& [peer, e] : entries_)
+    if (!e.member.is_zero() && e.what.state == state && e.what.samples > 0 &&
+        !members.contains(e.member))
+      ++absences_[e.member];
+  // Members without a record are forgotten, so that the map cannot outgrow the table.
+  std::erase_if(absences_, [this](const auto& one) {
+    return std::none_of(entries_.begin(), entries_.end(),
+                        [&](const auto& e) { return e.second.member == one.first; });
+  });
+}
+
+bool progress_table::counts(const entry& of) const {
+  if (absences_.empty()) return true;
+  const auto known = absences_.find(of.member);
+  return known == absences_.end() || known->second < most_absences;
 }
 
 branch progress_table::leading(const branch& own) const {
+  const auto furthest = median_epoch(own.epoch) + 1;
   auto best = own;
   for (const auto& [peer, e] : entries_) {
-    if (e.what.arriving != 0) continue;
+    if (e.what.arriving != 0 || e.what.epoch > furthest) continue;
     branch theirs{e.what.epoch, e.what.history, e.what.state};
     if (theirs.leads(best)) best = theirs;
   }
   return best;
 }
 
+branch progress_table::most_followed(const branch& own) const {
+  std::map<std::pair<std::uint64_t, state_id>, std::pair<std::size_t, branch>> found;
+  for (const auto& [peer, e] : entries_) {
+    if (e.what.arriving != 0) continue;
+    const branch theirs{e.what.epoch, e.what.history, e.what.state};
+    auto& [count, best] = found.try_emplace({theirs.epoch, theirs.state}, 0, theirs).first->second;
+    ++count;
+    if (theirs.leads(best)) best = theirs;
+  }
+  auto out = own;
+  std::size_t most = 0;
+  for (const auto& [where, what] : found) {
+    if (what.first < most || (what.first == most && !what.second.leads(out))) continue;
+    most = what.first;
+    out = what.second;
+  }
+  return out;
+}
+
 std::uint64_t progress_table::samples_on(const branch& which) const {
   std::uint64_t sum = 0;
   for (const auto& [peer, e] : entries_)
-    if (on(e.what, which)) sum += e.what.samples;
+    if (on(e.what, which) && counts(e)) sum += e.what.samples;
   return sum;
 }
 
@@ -118,6 +191,7 @@ double progress_table::samples_expected_on(const branch& which, duration now,
   for (const auto& [peer, e] : entries_) {
     auto here = on(e.what, which);
     if (!here && e.what.epoch + 1 != which.epoch) continue;
+    if (!counts(e)) continue;
     const auto said = here ? e.changed : stepped;
     // A peer that still shows the former step will compute, though its record does not announce it.
     const auto reckoned = here ? static_cast<double>(e.what.computes_for_ms) / 1000 : 0;
@@ -125,8 +199,9 @@ double progress_table::samples_expected_on(const branch& which, duration now,
     const bool silent = to_seconds(looked_ - said) > reckoned + spare_seconds ||
                         (here && e.what.computes_for_ms == 0);
     const auto since = silent ? 0 : to_seconds(now - said);
-    sum += (here ? static_cast<double>(e.what.samples) : 0.0) +
-           since * static_cast<double>(e.what.millisamples_per_second) / 1000;
+    const auto expected = (here ? static_cast<double>(e.what.samples) : 0.0) +
+                          since * static_cast<double>(e.what.millisamples_per_second) / 1000;
+    sum += std::min(expected, static_cast<double>(most_.samples));
   }
   return sum;
 }
@@ -134,7 +209,7 @@ double progress_table::samples_expected_on(const branch& which, duration now,
 double progress_table::samples_per_second_near(std::uint64_t epoch) const {
   double sum = 0;
   for (const auto& [peer, e] : entries_)
-    if (e.what.epoch + 1 >= epoch && e.what.epoch <= epoch + 1)
+    if (e.what.epoch + 1 >= epoch && e.what.epoch <= epoch + 1 && counts(e))
       sum += static_cast<double>(e.what.millisamples_per_second) / 1000;
   return sum;
 }
@@ -231,7 +306,7 @@ std::vector<expected_peer> progress_table::expected_on(std::uint64_t epoch, cons
     const bool here = entry.what.epoch == epoch && entry.what.state == state &&
                       entry.what.part == round_part::takes_part;
     const bool stepping = entry.what.epoch + 1 == epoch && entry.what.state == parent;
-    if (here || stepping) out.push_back({id, entry.address});
+    if ((here || stepping) && counts(entry)) out.push_back({id, entry.address});
   }
   return out;
 }

@@ -2,8 +2,9 @@
 // each peer adds up the records itself (DeDLOC without a centre). A plain value type and a plain
 // table.
 //
-// The leading branch has the highest epoch, then the most samples in its history, then the smallest
-// state id. A peer with another state is out of sync.
+// A record is a claim. It says when to look, and proves nothing: a branch leads only if its chain
+// leads (actors/training/chain_follower.hpp). One member has one record here. Its numbers are cut
+// to what one member may have, and a member that does not come to rounds counts nothing.
 //
 // Source: Diskin et al., arXiv:2106.10207, section 3. The branch rule is in docs/architecture.md.
 #pragma once
@@ -16,7 +17,10 @@
 #include <caf/actor.hpp>
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -69,17 +73,37 @@ struct branch {
 
 class progress_table {
 public:
+  /// The bounds on the numbers of one record; a larger number counts as the bound.
+  struct limits {
+    std::uint64_t samples = ~std::uint64_t{0};
+    std::uint64_t computes_for_ms = ~std::uint64_t{0};
+  };
+  /// The peer and the member behind an address.
+  struct owner {
+    peer_id peer = 0;
+    member_id member;
+  };
+  using owner_of = std::function<owner(const caf::actor& address)>;
+
   struct entry {
     progress what;
     caf::actor address;
+    member_id member; ///< zero if the owners are not known
     duration changed{};                      ///< when this content was first read
     std::uint64_t look = 0;                  ///< the number of the last reading that found it
     duration counted{};                      ///< when this number of samples was first read
     std::int64_t counted_expires_utc_ns = 0; ///< expiration of the record that first had it
+    std::int64_t expires_utc_ns = 0;         ///< expiration of the latest record
   };
 
-  /// Replaces the table by the result of a DHT look-up. Records of `self` are left out.
-  void replace(const std::vector<shared<record>>& records, peer_id self, duration now);
+  progress_table() = default;
+  explicit progress_table(limits most) : most_(most) {}
+
+  /// Replaces the table by the result of a DHT look-up. Records of `self` are left out. With `of`,
+  /// a record counts only if its sub-key names the peer of its address. Of several records of one
+  /// member, the one that expires last counts, and none of `self_member`.
+  void replace(const std::vector<shared<record>>& records, peer_id self, duration now,
+               const owner_of& of = {}, const member_id& self_member = {});
   /// Ascending by peer.
   const std::vector<std::pair<peer_id, entry>>& entries() const noexcept { return entries_; }
   /// The time at which the records were read last.
@@ -89,9 +113,18 @@ public:
   /// Requires: find(peer).
   const entry& at(peer_id peer) const { return *find(peer); }
 
-  /// The leading branch among the records and `own`. Arriving peers do not count: two joiners that
-  /// believed each other would keep up a branch that no peer holds any more.
+  /// A round from `state` has ended with a certificate for these members. Members with samples on
+  /// that state that stayed away from two such rounds in a row count no samples and no speed until
+  /// they take part again. So samples that nobody has delay two rounds, and not all of them.
+  void took_part(const std::set<member_id>& members, const state_id& state);
+
+  /// For methods whose states have no chain: the leading branch among the records and `own`, by
+  /// epoch, history and state. A branch beyond the upper median of all epochs by more than one does
+  /// not count, so it takes half of the members to move this peer far. Arriving peers do not count:
+  /// two joiners that believed each other would keep up a branch that no peer holds any more.
   branch leading(const branch& own) const;
+  /// The branch with the most members; of equal ones, the leading one. `own` has no member.
+  branch most_followed(const branch& own) const;
   /// The other peers' samples on `which`.
   std::uint64_t samples_on(const branch& which) const;
   /// The same, with the samples that the peers are expected to have computed since their records
@@ -134,8 +167,13 @@ public:
                                          const state_id& parent) const;
 
 private:
+  bool counts(const entry& of) const;
+  void keep_one_of_each_member();
+
   // A vector: sums over all entries are made several times for each message.
   std::vector<std::pair<peer_id, entry>> entries_;
+  limits most_;
+  std::map<member_id, unsigned> absences_; // rounds in a row that a member stayed away from
   duration looked_{}; // when the records were last read
   std::uint64_t looks_ = 0;
 };

@@ -1,0 +1,270 @@
+#include "actors/training/chain_follower.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <span>
+#include <tuple>
+#include <utility>
+
+namespace shoal::actors {
+
+namespace {
+
+chain_point claim_of(const progress& what) {
+  return {what.epoch, what.state};
+}
+
+/// Spreads the questions of many peers over the claimants.
+std::uint64_t spread(const member_id& self, peer_id peer) {
+  auto x = (self.low ^ peer) * 0x9e3779b97f4a7c15u;
+  return x ^ x >> 32;
+}
+
+} // namespace
+
+chain_follower::chain_follower(settings how, chain_point start, member_id self)
+    : how_(how), self_(self), own_(start), fork_(start) {}
+
+bool chain_follower::knows(const chain_point& state) const {
+  return own_.contains(state) || may_adopt(state);
+}
+
+bool chain_follower::may_adopt(const chain_point& state) const {
+  return state.epoch > fork_.epoch && state.epoch - fork_.epoch <= ahead_.size() &&
+         ahead_[static_cast<std::size_t>(state.epoch - fork_.epoch - 1)]->after == state;
+}
+
+step_ptr chain_follower::step_to(const chain_point& state) const {
+  if (may_adopt(state)) return ahead_[static_cast<std::size_t>(state.epoch - fork_.epoch - 1)];
+  auto step = own_.step_to(state.epoch);
+  return step && step->after == state ? step : nullptr;
+}
+
+step_ptr chain_follower::step_from(const chain_point& state) const {
+  if (state.epoch >= fork_.epoch && state.epoch - fork_.epoch < ahead_.size()) {
+    const auto& step = ahead_[static_cast<std::size_t>(state.epoch - fork_.epoch)];
+    if (step->before == state) return step;
+  }
+  auto step = own_.step_to(state.epoch + 1);
+  return step && step->before == state ? step : nullptr;
+}
+
+// -- the owner's states ---------------------------------------------------------------------------
+
+void chain_follower::stepped(const step_ptr& step) {
+  // The owner begins each round from the head of its chain.
+  if (!own_.extend(step).ok()) return;
+  // A step that the leading branch has, too, is no longer ahead.
+  if (!ahead_.empty() && ahead_.front()->after == step->after)
+    ahead_.erase(ahead_.begin());
+  else
+    ahead_.clear();
+  fork_ = own_.head();
+  asked_.clear();
+}
+
+void chain_follower::adopted(const chain_point& state) {
+  const auto count = static_cast<std::ptrdiff_t>(state.epoch - fork_.epoch);
+  own_.cut(fork_);
+  for (auto step = ahead_.begin(); step != ahead_.begin() + count; ++step)
+    (void)own_.extend(*step).ok();
+  ahead_.erase(ahead_.begin(), ahead_.begin() + count);
+  fork_ = own_.head();
+}
+
+// -- questions ------------------------------------------------------------------------------------
+
+std::vector<chain_point> chain_follower::locator() const {
+  std::vector<chain_point> out;
+  std::size_t back = 0;
+  for (std::size_t stride = 1; back < ahead_.size() && out.size() + 40 < chain::most_points;
+       back += stride) {
+    out.push_back(ahead_[ahead_.size() - 1 - back]->after);
+    if (out.size() >= 8) stride *= 2;
+  }
+  for (const auto& point : own_.locator())
+    if (point.epoch <= fork_.epoch && out.size() < chain::most_points) out.push_back(point);
+  // The chains may part between two points of the own locator.
+  return out;
+}
+
+std::vector<chain_follower::question> chain_follower::ask(const progress_table& claims,
+                                                          bool patient, duration now) {
+  expire(now);
+  std::erase_if(asked_, [&](const auto& one) { return claims.find(one.first) == nullptr; });
+  // The claimants of each unknown state that may be asked now.
+  std::map<chain_point, std::vector<peer_id>> unknown;
+  std::map<chain_point, std::size_t> claimants;
+  for (const auto& [peer, e] : claims.entries()) {
+    const auto claim = claim_of(e.what);
+    if (e.what.arriving != 0 || knows(claim)) continue;
+    if (patient && claim.epoch == own_.head().epoch + 1) continue;
+    ++claimants[claim];
+    const auto known = asked_.find(peer);
+    if (known != asked_.end() && (known->second.claim == claim || now < known->second.not_before))
+      continue;
+    unknown[claim].push_back(peer);
+  }
+  for (const auto& [peer, q] : open_) unknown.erase(q.claim);
+  std::vector<chain_point> order;
+  for (const auto& [claim, peers] : unknown) order.push_back(claim);
+  std::stable_sort(order.begin(), order.end(), [&](const auto& a, const auto& b) {
+    return std::pair(claimants[a], a.epoch) > std::pair(claimants[b], b.epoch);
+  });
+  std::vector<question> out;
+  for (const auto& claim : order) {
+    if (open_.size() >= most_questions) break;
+    auto& peers = unknown[claim];
+    const auto rank = [&](peer_id peer) {
+      const auto known = asked_.find(peer);
+      return std::tuple(claims.at(peer).what.unreachable,
+                        known == asked_.end() ? 0u : known->second.failures, spread(self_, peer));
+    };
+    std::erase_if(peers, [&](peer_id peer) { return open_.contains(peer); });
+    if (peers.empty()) continue;
+    const auto peer = *std::min_element(peers.begin(), peers.end(),
+                                        [&](auto a, auto b) { return rank(a) < rank(b); });
+    const auto& e = claims.at(peer);
+    open_[peer] = {claim, e.member, e.address, now, {}, {}};
+    asked_[peer].claim = claim;
+    out.push_back({peer, e.address, locator()});
+  }
+  return out;
+}
+
+std::map<peer_id, chain_follower::open_question>::iterator
+chain_follower::forget(std::map<peer_id, open_question>::iterator which) {
+  return open_.erase(which);
+}
+
+void chain_follower::failed(std::map<peer_id, open_question>::iterator which, duration now) {
+  auto& known = asked_[which->first];
+  const auto pause = how_.timeout * (std::int64_t{1} << std::min(known.failures, 20u));
+  known.not_before = now + std::min(pause, how_.most_pause);
+  ++known.failures;
+}
+
+void chain_follower::refuted(peer_id peer, duration now) {
+  const auto which = open_.find(peer);
+  if (which == open_.end()) return;
+  failed(which, now);
+  forget(which);
+}
+
+void chain_follower::expire(duration now) {
+  for (auto which = open_.begin(); which != open_.end();) {
+    if (now - which->second.asked < how_.timeout) {
+      ++which;
+      continue;
+    }
+    failed(which, now);
+    which = forget(which);
+  }
+}
+
+// -- answers --------------------------------------------------------------------------------------
+
+std::optional<chain_follower::question>
+chain_follower::answered(peer_id peer, const chain_point& common,
+                         const std::vector<step_ptr>& steps, bool more,
+                         const progress_table& claims, duration now) {
+  const auto which = open_.find(peer);
+  if (which == open_.end()) return std::nullopt;
+  auto& q = which->second;
+  const auto wrong = [&] {
+    refuted(peer, now);
+    return std::nullopt;
+  };
+  if (!q.fork) {
+    if (own_.contains(common)) {
+      q.fork = common;
+    } else if (may_adopt(common)) {
+      q.fork = fork_;
+      q.steps.assign(ahead_.begin(),
+                     ahead_.begin() + static_cast<std::ptrdiff_t>(common.epoch - fork_.epoch));
+    } else {
+      return wrong(); // the own chain was cut meanwhile, or the peer names a state of no chain
+    }
+  } else if (common != (q.steps.empty() ? *q.fork : q.steps.back()->after)) {
+    return wrong();
+  }
+  auto head = common;
+  for (const auto& step : steps) {
+    if (step->before != head || step->after.epoch != head.epoch + 1) return wrong();
+    head = step->after;
+    q.steps.push_back(step);
+  }
+  q.asked = now;
+  if (more && !steps.empty() && q.steps.size() < chain::most_steps)
+    return question{peer, q.to, {head}};
+  // The last page.
+  if (!own_.contains(*q.fork)) return wrong();
+  candidate found{*q.fork, std::move(q.steps)};
+  // Steps that the own chain has, too, are no fork.
+  auto shared = found.steps.begin();
+  while (shared != found.steps.end() && own_.contains((*shared)->after))
+    found.fork = (*shared++)->after;
+  found.steps.erase(found.steps.begin(), shared);
+  if (found.steps.empty()) {
+    // The peer has only what this one has already: it knows less, and no harm is meant.
+    forget(which);
+    return std::nullopt;
+  }
+  if (!leads_own(found, claims)) return wrong();
+  asked_.erase(peer);
+  forget(which);
+  if (ahead_.empty() || leads_ahead(found)) {
+    fork_ = found.fork;
+    ahead_ = std::move(found.steps);
+  }
+  return std::nullopt;
+}
+
+std::size_t chain_follower::others_beside(const candidate& what,
+                                          const progress_table& claims) const {
+  std::set<member_id> supporters;
+  for (const auto& step : what.steps)
+    supporters.insert(step->supporters.begin(), step->supporters.end());
+  std::set<member_id> beside;
+  if (!supporters.contains(self_)) beside.insert(self_);
+  for (const auto& [peer, e] : claims.entries()) {
+    const auto claim = claim_of(e.what);
+    if (e.what.arriving == 0 && claim.epoch >= what.fork.epoch &&
+        claim.epoch + 1 >= own_.head().epoch && own_.contains(claim) &&
+        !supporters.contains(e.member))
+      beside.insert(e.member);
+  }
+  return beside.size();
+}
+
+bool chain_follower::leads_own(const candidate& what, const progress_table& claims) const {
+  const auto theirs = weight_of(what.fork, what.steps);
+  const auto beside = std::min(others_beside(what, claims), 2 * how_.group_size - 1);
+  if (2 * theirs.supporters <= beside) return false;
+  const auto own = own_.after(what.fork);
+  return own.empty() || theirs.leads(weight_of(what.fork, own));
+}
+
+/// Compares with the branch that leads so far, from the last state that both have.
+bool chain_follower::leads_ahead(const candidate& what) const {
+  const auto earlier = std::min(what.fork.epoch, fork_.epoch);
+  const auto from = [&](const chain_point& fork, const std::vector<step_ptr>& steps) {
+    std::vector<step_ptr> out;
+    for (auto epoch = earlier + 1; epoch <= fork.epoch; ++epoch)
+      out.push_back(own_.step_to(epoch));
+    out.insert(out.end(), steps.begin(), steps.end());
+    return out;
+  };
+  auto theirs = from(what.fork, what.steps), best = from(fork_, ahead_);
+  std::size_t same = 0;
+  while (same < theirs.size() && same < best.size() && theirs[same]->after == best[same]->after)
+    ++same;
+  const auto common = same > 0 ? best[same - 1]->after
+                               : (what.fork.epoch < fork_.epoch ? what.fork : fork_);
+  const auto rest = [&](std::vector<step_ptr>& of) {
+    return weight_of(common, std::span(of).subspan(same));
+  };
+  return rest(theirs).leads(rest(best));
+}
+
+} // namespace shoal::actors

@@ -1,0 +1,125 @@
+// Decides which branch leads. A progress record only says that a peer claims another state; this
+// machine then says whom to ask for a chain (actors/trust/chain.hpp), and compares the chains that
+// were proven. A plain state machine; its owner sends the questions and checks the certificates.
+//
+// A branch leads this peer if
+// - its chain leads the peer's own by the fork rule, from their last common state on, and
+// - it has more than half as many supporters as there are other members beside this peer, with this
+//   peer. Their records are at the peer's head or one step before it. A member that steps alone
+//   thus leads nobody away while the others compute, however many steps it takes. A group of full
+//   size needs no more supporters.
+//
+// Questions. One peer is asked for each claimed state, at most `most_questions` at a time, the state
+// with the most claimants first. A peer that does not answer in time, or whose chain does not lead,
+// is not asked again until its record has another state, and then after a pause that doubles. So a
+// false claim costs its maker's peers one small message now and then, and no round waits for it.
+#pragma once
+
+#include "actors/training/progress.hpp"
+#include "actors/trust/chain.hpp"
+#include "kernels/base/units.hpp"
+
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <set>
+#include <vector>
+
+namespace shoal::actors {
+
+class chain_follower {
+public:
+  struct settings {
+    duration timeout = std::chrono::seconds(5); ///< for one page of an answer
+    duration most_pause = std::chrono::minutes(10);
+    std::size_t group_size = 256;
+  };
+  static constexpr std::size_t most_questions = 4;
+
+  chain_follower(settings how, chain_point start, member_id self);
+
+  const chain& own() const noexcept { return own_; }
+  /// The head of the leading branch: the peer's own head unless another branch is proven to lead.
+  const chain_point& leading() const noexcept {
+    return ahead_.empty() ? own_.head() : ahead_.back()->after;
+  }
+  /// True if the state is on the own chain or on the leading branch.
+  bool knows(const chain_point& state) const;
+  /// The step to a state of the leading branch or of the own chain; null if there is none.
+  step_ptr step_to(const chain_point& state) const;
+  /// The step after a state of the leading branch, which names the root of that state.
+  step_ptr step_from(const chain_point& state) const;
+  /// True if the peer may move to this state: it is on the leading branch.
+  bool may_adopt(const chain_point& state) const;
+
+  // What the owner does.
+  /// The owner has taken this step in a round of its own.
+  void stepped(const step_ptr& step);
+  /// The owner's state is now a state of the leading branch. Requires: may_adopt(state).
+  void adopted(const chain_point& state);
+
+  struct question {
+    peer_id peer = 0;
+    caf::actor to;
+    std::vector<chain_point> locator;
+  };
+  /// The questions that are due. `patient`: the owner is in a round, which may itself lead to the
+  /// next state; only other claims are asked about.
+  std::vector<question> ask(const progress_table& claims, bool patient, duration now);
+  /// True if a question is open.
+  bool asks() const noexcept { return !open_.empty(); }
+
+  // Answers.
+  /// The state after which the next page of this peer has to go on; empty if the peer was not asked.
+  /// The first page may begin at any state of the locator.
+  bool was_asked(peer_id peer) const { return open_.contains(peer); }
+  /// The page of an answer begins after `common` and has these proven steps. `more`: the peer has
+  /// further steps. Returns the next question, to the same peer.
+  std::optional<question> answered(peer_id peer, const chain_point& common,
+                                   const std::vector<step_ptr>& steps, bool more,
+                                   const progress_table& claims, duration now);
+  /// The peer's answer is wrong, or says that it has no common state.
+  void refuted(peer_id peer, duration now);
+  /// Gives up the questions that are too old.
+  void expire(duration now);
+
+private:
+  struct open_question {
+    chain_point claim;
+    member_id member;
+    caf::actor to;
+    duration asked{};
+    // The chain that the pages so far have proven.
+    std::optional<chain_point> fork;
+    std::vector<step_ptr> steps;
+  };
+  /// The chain up to `fork` of the own one, then `steps`.
+  struct candidate {
+    chain_point fork;
+    std::vector<step_ptr> steps;
+  };
+  struct memory {
+    chain_point claim; ///< the last one that the peer was asked about
+    unsigned failures = 0;
+    duration not_before{};
+  };
+
+  std::vector<chain_point> locator() const;
+  std::size_t others_beside(const candidate& what, const progress_table& claims) const;
+  bool leads_own(const candidate& what, const progress_table& claims) const;
+  bool leads_ahead(const candidate& what) const;
+  void failed(std::map<peer_id, open_question>::iterator which, duration now);
+  std::map<peer_id, open_question>::iterator
+  forget(std::map<peer_id, open_question>::iterator which);
+
+  settings how_;
+  member_id self_;
+  chain own_;
+  // The leading branch, if it is another one: own_ up to fork_, then ahead_.
+  chain_point fork_;
+  std::vector<step_ptr> ahead_;
+  std::map<peer_id, open_question> open_;
+  std::map<peer_id, memory> asked_;
+};
+
+} // namespace shoal::actors
