@@ -43,6 +43,11 @@ public:
   /// True if the swarm admits `key`, now. An empty certificate asks whether this host knows the key
   /// already; a certificate of another key counts as empty.
   virtual bool admits(const key256& key, std::string_view certificate) = 0;
+  /// The certificate of another member whose key the swarm admits, if this host has seen it.
+  virtual std::string certificate_of(const key256& key) const {
+    (void)key;
+    return {};
+  }
   /// The peer on whose host the actor at `address` is; 0 if there is no address. The sender of a
   /// message is the only identity in it that the network has checked.
   virtual peer_id peer_of(const caf::strong_actor_ptr& address) const = 0;

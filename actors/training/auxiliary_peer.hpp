@@ -30,7 +30,7 @@ private:
   void round_ended(const round_result& result) override;
   void discard_work() override {}
   double missing_samples() const override;
-  branch leading() const override { return others().leading({0, 0, state()->id}); }
+  branch leading() const override { return others().most_followed({0, 0, state()->id}); }
   branch position() const override { return followed_; }
   void describe(progress& mine) const override;
 

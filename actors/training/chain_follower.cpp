@@ -26,16 +26,20 @@ chain_follower::chain_follower(settings how, chain_point start, member_id self)
     : how_(how), self_(self), own_(start), fork_(start) {}
 
 bool chain_follower::knows(const chain_point& state) const {
-  return own_.contains(state) || may_adopt(state);
+  return own_.contains(state) || is_ahead(state);
 }
 
 bool chain_follower::may_adopt(const chain_point& state) const {
+  return is_ahead(state) || (!ahead_.empty() && !is_behind() && state == fork_);
+}
+
+bool chain_follower::is_ahead(const chain_point& state) const {
   return state.epoch > fork_.epoch && state.epoch - fork_.epoch <= ahead_.size() &&
          ahead_[static_cast<std::size_t>(state.epoch - fork_.epoch - 1)]->after == state;
 }
 
 step_ptr chain_follower::step_to(const chain_point& state) const {
-  if (may_adopt(state)) return ahead_[static_cast<std::size_t>(state.epoch - fork_.epoch - 1)];
+  if (is_ahead(state)) return ahead_[static_cast<std::size_t>(state.epoch - fork_.epoch - 1)];
   auto step = own_.step_to(state.epoch);
   return step && step->after == state ? step : nullptr;
 }
@@ -88,8 +92,8 @@ std::vector<chain_point> chain_follower::locator() const {
   return out;
 }
 
-std::vector<chain_follower::question> chain_follower::ask(const progress_table& claims,
-                                                          bool patient, duration now) {
+std::vector<chain_follower::question>
+chain_follower::ask(const progress_table& claims, std::optional<duration> patience, duration now) {
   expire(now);
   std::erase_if(asked_, [&](const auto& one) { return claims.find(one.first) == nullptr; });
   // The claimants of each unknown state that may be asked now.
@@ -98,7 +102,7 @@ std::vector<chain_follower::question> chain_follower::ask(const progress_table& 
   for (const auto& [peer, e] : claims.entries()) {
     const auto claim = claim_of(e.what);
     if (e.what.arriving != 0 || knows(claim)) continue;
-    if (patient && claim.epoch == own_.head().epoch + 1) continue;
+    if (patience && claim.epoch == own_.head().epoch + 1 && now - e.changed < *patience) continue;
     ++claimants[claim];
     const auto known = asked_.find(peer);
     if (known != asked_.end() && (known->second.claim == claim || now < known->second.not_before))
@@ -132,11 +136,6 @@ std::vector<chain_follower::question> chain_follower::ask(const progress_table& 
   return out;
 }
 
-std::map<peer_id, chain_follower::open_question>::iterator
-chain_follower::forget(std::map<peer_id, open_question>::iterator which) {
-  return open_.erase(which);
-}
-
 void chain_follower::failed(std::map<peer_id, open_question>::iterator which, duration now) {
   auto& known = asked_[which->first];
   const auto pause = how_.timeout * (std::int64_t{1} << std::min(known.failures, 20u));
@@ -148,7 +147,7 @@ void chain_follower::refuted(peer_id peer, duration now) {
   const auto which = open_.find(peer);
   if (which == open_.end()) return;
   failed(which, now);
-  forget(which);
+  open_.erase(which);
 }
 
 void chain_follower::expire(duration now) {
@@ -158,7 +157,7 @@ void chain_follower::expire(duration now) {
       continue;
     }
     failed(which, now);
-    which = forget(which);
+    which = open_.erase(which);
   }
 }
 
@@ -178,7 +177,7 @@ chain_follower::answered(peer_id peer, const chain_point& common,
   if (!q.fork) {
     if (own_.contains(common)) {
       q.fork = common;
-    } else if (may_adopt(common)) {
+    } else if (is_ahead(common)) {
       q.fork = fork_;
       q.steps.assign(ahead_.begin(),
                      ahead_.begin() + static_cast<std::ptrdiff_t>(common.epoch - fork_.epoch));
@@ -207,12 +206,12 @@ chain_follower::answered(peer_id peer, const chain_point& common,
   found.steps.erase(found.steps.begin(), shared);
   if (found.steps.empty()) {
     // The peer has only what this one has already: it knows less, and no harm is meant.
-    forget(which);
+    open_.erase(which);
     return std::nullopt;
   }
   if (!leads_own(found, claims)) return wrong();
   asked_.erase(peer);
-  forget(which);
+  open_.erase(which);
   if (ahead_.empty() || leads_ahead(found)) {
     fork_ = found.fork;
     ahead_ = std::move(found.steps);
@@ -250,8 +249,7 @@ bool chain_follower::leads_ahead(const candidate& what) const {
   const auto earlier = std::min(what.fork.epoch, fork_.epoch);
   const auto from = [&](const chain_point& fork, const std::vector<step_ptr>& steps) {
     std::vector<step_ptr> out;
-    for (auto epoch = earlier + 1; epoch <= fork.epoch; ++epoch)
-      out.push_back(own_.step_to(epoch));
+    for (auto epoch = earlier + 1; epoch <= fork.epoch; ++epoch) out.push_back(own_.step_to(epoch));
     out.insert(out.end(), steps.begin(), steps.end());
     return out;
   };
@@ -259,8 +257,8 @@ bool chain_follower::leads_ahead(const candidate& what) const {
   std::size_t same = 0;
   while (same < theirs.size() && same < best.size() && theirs[same]->after == best[same]->after)
     ++same;
-  const auto common = same > 0 ? best[same - 1]->after
-                               : (what.fork.epoch < fork_.epoch ? what.fork : fork_);
+  const auto common =
+      same > 0 ? best[same - 1]->after : (what.fork.epoch < fork_.epoch ? what.fork : fork_);
   const auto rest = [&](std::vector<step_ptr>& of) {
     return weight_of(common, std::span(of).subspan(same));
   };

@@ -9,10 +9,11 @@
 //   thus leads nobody away while the others compute, however many steps it takes. A group of full
 //   size needs no more supporters.
 //
-// Questions. One peer is asked for each claimed state, at most `most_questions` at a time, the state
-// with the most claimants first. A peer that does not answer in time, or whose chain does not lead,
-// is not asked again until its record has another state, and then after a pause that doubles. So a
-// false claim costs its maker's peers one small message now and then, and no round waits for it.
+// Questions. One peer is asked for each claimed state, at most `most_questions` at a time, the
+// state with the most claimants first. A peer that does not answer in time, or whose chain does not
+// lead, is not asked again until its record has another state, and then after a pause that doubles.
+// So a false claim costs its maker's peers one small message now and then, and no round waits for
+// it.
 #pragma once
 
 #include "actors/training/progress.hpp"
@@ -49,8 +50,11 @@ public:
   step_ptr step_to(const chain_point& state) const;
   /// The step after a state of the leading branch, which names the root of that state.
   step_ptr step_from(const chain_point& state) const;
-  /// True if the peer may move to this state: it is on the leading branch.
+  /// True if the peer may move to this state: it is on the leading branch, and the own chain does
+  /// not lead there.
   bool may_adopt(const chain_point& state) const;
+  /// True if the steps of the leading branch lead on from the peer's own state.
+  bool is_behind() const noexcept { return fork_ == own_.head(); }
 
   // What the owner does.
   /// The owner has taken this step in a round of its own.
@@ -63,15 +67,16 @@ public:
     caf::actor to;
     std::vector<chain_point> locator;
   };
-  /// The questions that are due. `patient`: the owner is in a round, which may itself lead to the
-  /// next state; only other claims are asked about.
-  std::vector<question> ask(const progress_table& claims, bool patient, duration now);
+  /// The questions that are due. `patience`: the owner is in a round, which may itself lead to the
+  /// next state, so claims of the next epoch are asked about only when they are so old.
+  std::vector<question> ask(const progress_table& claims, std::optional<duration> patience,
+                            duration now);
+  duration timeout() const noexcept { return how_.timeout; }
   /// True if a question is open.
   bool asks() const noexcept { return !open_.empty(); }
 
   // Answers.
-  /// The state after which the next page of this peer has to go on; empty if the peer was not asked.
-  /// The first page may begin at any state of the locator.
+  /// True if a question to this peer is open.
   bool was_asked(peer_id peer) const { return open_.contains(peer); }
   /// The page of an answer begins after `common` and has these proven steps. `more`: the peer has
   /// further steps. Returns the next question, to the same peer.
@@ -104,13 +109,12 @@ private:
     duration not_before{};
   };
 
+  bool is_ahead(const chain_point& state) const;
   std::vector<chain_point> locator() const;
   std::size_t others_beside(const candidate& what, const progress_table& claims) const;
   bool leads_own(const candidate& what, const progress_table& claims) const;
   bool leads_ahead(const candidate& what) const;
   void failed(std::map<peer_id, open_question>::iterator which, duration now);
-  std::map<peer_id, open_question>::iterator
-  forget(std::map<peer_id, open_question>::iterator which);
 
   settings how_;
   member_id self_;

@@ -2,15 +2,18 @@
 // state, named by its id, or a step, named by step_object() of the state before it.
 #pragma once
 
+#include "actors/averaging/messages.hpp"
 #include "actors/data/messages.hpp"
 #include "actors/ids.hpp"
 #include "actors/message_list.hpp"
 #include "actors/payload_inspect.hpp"
+#include "actors/trust/chain.hpp"
 #include "kernels/base/payload.hpp"
 
 #include <caf/actor.hpp>
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace shoal::actors {
@@ -23,6 +26,18 @@ struct state_request {
   std::uint8_t reserve = 0;
   caf::actor reply_to;
   SHOAL_MESSAGE(state_request, x.object, x.reserve, x.reply_to)
+};
+
+/// A part of an averaged gradient, or a stretch of one: values [begin, end), and the members in it.
+struct step_part {
+  std::uint32_t part = 0;
+  std::uint64_t begin = 0, end = 0;
+  std::vector<std::uint32_t> senders; ///< ascending indices in the roster
+
+  template <class Inspector>
+  friend typename Inspector::result_type inspect(Inspector& f, step_part& x) {
+    return f(x.part, x.begin, x.end, x.senders);
+  }
 };
 
 /// A donor's object of `size` bytes: parameters, then optimizer state; for a step, the averaged
@@ -41,8 +56,10 @@ struct state_offer {
   std::uint64_t chunk_bytes = 0;
   payload hashes;
   std::vector<commit> commits;
+  std::vector<step_part>
+      parts; ///< of a step: with them, its values prove its certificate's version
   SHOAL_MESSAGE(state_offer, x.object, x.epoch, x.state, x.step, x.size, x.parameter_bytes,
-                x.samples, x.chunk_bytes, x.hashes, x.commits)
+                x.samples, x.chunk_bytes, x.hashes, x.commits, x.parts)
 };
 
 /// Answers a request instead of an offer, or a reserving asker instead of a chunk. `why` is a
@@ -77,11 +94,56 @@ struct state_chunk {
   SHOAL_MESSAGE(state_chunk, x.object, x.offset, x.data)
 };
 
+/// Asks for the steps of the receiver's chain after the newest state of `locator` that is on it
+/// (actors/trust/chain.hpp).
+struct chain_request {
+  std::vector<chain_point> locator;
+  caf::actor reply_to;
+  SHOAL_MESSAGE(chain_request, x.locator, x.reply_to)
+};
+
+/// A round_certificate.
+struct certified_round {
+  group_begun roster;
+  std::uint8_t second = 0;
+  id128 version;
+  std::vector<member_signature> votes, declines;
+
+  template <class Inspector>
+  friend typename Inspector::result_type inspect(Inspector& f, certified_round& x) {
+    return f(x.roster, x.second, x.version, x.votes, x.declines);
+  }
+};
+/// The certificate by which the swarm has admitted a member's key.
+struct member_certificate {
+  key256 key;
+  std::string text;
+
+  template <class Inspector>
+  friend typename Inspector::result_type inspect(Inspector& f, member_certificate& x) {
+    return f(x.key, x.text);
+  }
+};
+
+/// A page of a chain: steps in order, from `common` on. `more`: there are further steps, which the
+/// asker asks for by their predecessor. `lacks`: no state of the locator is on the chain.
+/// `admitted` has the certificates of voters, as far as the sender has them.
+struct chain_answer {
+  chain_point common;
+  std::uint8_t lacks = 0;
+  std::uint8_t more = 0;
+  std::vector<certified_round> steps;
+  std::vector<member_certificate> admitted;
+  SHOAL_MESSAGE(chain_answer, x.common, x.lacks, x.more, x.steps, x.admitted)
+};
+
 using state_messages = message_list<row<state_request, traffic::control, scope::remote>,
                                     row<state_offer, traffic::state, scope::remote>,
                                     row<state_refused, traffic::control, scope::remote>,
                                     row<state_hold, traffic::control, scope::remote>,
                                     row<state_chunk_request, traffic::control, scope::remote>,
-                                    row<state_chunk, traffic::state, scope::remote>>;
+                                    row<state_chunk, traffic::state, scope::remote>,
+                                    row<chain_request, traffic::control, scope::remote>,
+                                    row<chain_answer, traffic::control, scope::remote>>;
 
 } // namespace shoal::actors

@@ -3,13 +3,20 @@
 #include "actors/data/sample_ranges.hpp"
 #include "actors/probes.hpp"
 #include "actors/training/observations.hpp"
+#include "kernels/base/check.hpp"
 
 #include <algorithm>
 #include <cmath>
 
 namespace shoal::actors {
 
+namespace {
+// After so many failed rounds from one state, the peer doubts the samples that others claim.
+constexpr std::uint64_t doubtful_attempts = 2;
+} // namespace
+
 void peer::on_exit() {
+  step_taken_ = nullptr;
   contribution_ = {nullptr, {}};
   training_peer::on_exit();
 }
@@ -25,7 +32,10 @@ double peer::missing_samples() const {
 
 std::uint64_t peer::next_job_samples() const {
   const auto missing = missing_samples();
-  if (missing <= 0) return 0;
+  if (missing <= 0) {
+    if (round_attempts_ < doubtful_attempts || promised() >= options_.target_batch) return 0;
+    return std::min(options_.micro_batch, options_.target_batch - promised());
+  }
   auto own = speed();
   auto share =
       own > 0 ? missing * own / (own + others().samples_per_second_near(state()->epoch)) : missing;
@@ -36,11 +46,12 @@ std::uint64_t peer::next_job_samples() const {
 void peer::decide() {
   if (draining()) return leave();
   if (!heard()) return;
-  auto lead = others().leading(own_branch());
+  auto lead = leading();
   if (!options_.conduct->follows(lead, own_branch())) lead = own_branch();
   switch (current_mode()) {
   case mode::joining:
     if (lead == own_branch()) {
+      if (branch_is_open()) return;
       enter(mode::computing);
       publish();
     } else {
@@ -63,7 +74,12 @@ void peer::decide() {
   case mode::stopped:
     return;
   }
-  if (now() < not_before_) return;
+  if (now() < not_before_) {
+    // The others' samples may be claims of peers that do not come. The peer computes what it needs
+    // for a round without them.
+    if (round_attempts_ >= doubtful_attempts) compute_next();
+    return;
+  }
   if (options_.epochs != 0 && state()->epoch >= options_.epochs) return enter(mode::stopped);
   if (samples_known() >= options_.target_batch) {
     // A peer without a reachability verdict would be a bad leader. The inquiry is short.
@@ -143,6 +159,7 @@ void peer::start_round() {
   round_request request;
   request.epoch = state()->epoch;
   request.state = state()->id;
+  request.state_root = pool()->root_of(state(), options_.fetch.chunk_bytes);
   request.weight = held().counted();
   request.expected = expected();
   request.known_samples = samples_known();
@@ -182,32 +199,35 @@ duration peer::pause_after_failure() {
 }
 
 void peer::start_step(const round_result& result) {
-  hasher id;
-  id.add(state()->id.high).add(state()->id.low).add(result.group.high).add(result.group.low);
-  std::uint64_t weight = 0;
-  for (const auto& part : result.parts) {
-    for (auto sender : part.senders) id.add(sender).add(result.members[sender].weight);
-    weight = std::max(weight, part.weight);
-  }
   step_group_ = result.group;
+  step_parts_ = parts_of(result);
+  std::uint64_t weight = 0;
+  if (!step_parts_.empty())
+    weight = samples_of(step_parts_, result.members);
+  else
+    for (const auto& part : result.parts) weight = std::max(weight, part.weight);
+  step_taken_ = step_by(result);
+  SHOAL_CHECK(step_taken_, "a round that has succeeded has a certificate");
   note_round(result);
-  make_step(result.values, state_id::from(id.finish()), weight);
+  make_step(result.values, step_taken_->after.state, weight);
 }
 
 void peer::make_step(const payload& gradient, const state_id& after, std::uint64_t weight) {
   step_gradient_ = gradient;
   next_state_ = std::make_shared<state_ptr>();
   auto work = [pool = pool(), before = state(), gradient, after, weight, out = next_state_,
-               conduct = options_.conduct] {
+               conduct = options_.conduct, chunk = options_.fetch.chunk_bytes] {
     conduct->before_step(before->epoch);
     *out = pool->step(before, gradient, after, weight);
+    pool->root_of(*out, chunk); // the next round needs it
   };
   compute(std::move(work), 0, [this] { step_done(); });
 }
 
 taken_step peer::made_step(const state_ptr& next) {
   return {next->epoch, next->id, next->samples,
-          pool()->gradient_between(state(), next, std::exchange(step_gradient_, {}))};
+          pool()->gradient_between(state(), next, std::exchange(step_gradient_, {})),
+          std::exchange(step_parts_, {})};
 }
 
 void peer::step_done() {
@@ -216,6 +236,7 @@ void peer::step_done() {
   const auto next = *std::exchange(next_state_, nullptr);
   keep_served(state(), made_step(next));
   set_state(next);
+  stepped_by(std::exchange(step_taken_, nullptr));
   if (options_.conduct->reuses_gradients()) {
     held().retry_round();
   } else {

@@ -20,8 +20,9 @@ class peer : public training_peer {
 public:
   peer(caf::actor_config& config, host& on, peer_config options, std::shared_ptr<state_pool> pool,
        caf::actor dht)
-      : peer(config, on, std::move(options), {.repeats_steps = true}, std::move(pool),
-             std::move(dht)) {}
+      : peer(config, on, options,
+             {.repeats_steps = true, .proves_steps = true, .most_samples = most_claimed(options)},
+             std::move(pool), std::move(dht)) {}
   void on_exit() override;
 
 protected:
@@ -40,7 +41,11 @@ protected:
   void round_ended(const round_result& result) override;
   void discard_work() override { sum_ = std::make_shared<gradient_sum>(); }
   double missing_samples() const override;
-  branch leading() const override { return others().leading(own_branch()); }
+  branch leading() const override { return best_branch(); }
+  /// More than any peer counts: with all samples of a step, it stops computing.
+  static std::uint64_t most_claimed(const peer_config& options) {
+    return options.target_batch + options.micro_batch;
+  }
   bool may_leave() const override {
     return current_mode() != mode::averaging && current_mode() != mode::stepping;
   }
@@ -76,6 +81,8 @@ protected:
   std::uint64_t round_attempts_ = 0;
   duration not_before_{};                 // earliest time of the next attempt
   std::shared_ptr<state_ptr> next_state_; // written by the step job
+  step_ptr step_taken_;                   // the proof of the step job
+  std::vector<step_part> step_parts_;     // of the step job
   group_id step_group_;
   payload step_gradient_; // the gradient of the step job
   duration stepped_{};    // time of the last step

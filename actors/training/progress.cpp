@@ -123,9 +123,8 @@ void progress_table::keep_one_of_each_member() {
     auto& best = latest.try_emplace(e.member, mine).first->second;
     best = std::max(best, mine);
   }
-  std::erase_if(entries_, [&](const auto& one) {
-    return latest.at(one.second.member).second != one.first;
-  });
+  std::erase_if(entries_,
+                [&](const auto& one) { return latest.at(one.second.member).second != one.first; });
 }
 
 void progress_table::took_part(const std::set<member_id>& members, const state_id& state) {

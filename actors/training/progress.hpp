@@ -88,7 +88,7 @@ public:
   struct entry {
     progress what;
     caf::actor address;
-    member_id member; ///< zero if the owners are not known
+    member_id member;                        ///< zero if the owners are not known
     duration changed{};                      ///< when this content was first read
     std::uint64_t look = 0;                  ///< the number of the last reading that found it
     duration counted{};                      ///< when this number of samples was first read
@@ -174,7 +174,7 @@ private:
   std::vector<std::pair<peer_id, entry>> entries_;
   limits most_;
   std::map<member_id, unsigned> absences_; // rounds in a row that a member stayed away from
-  duration looked_{}; // when the records were last read
+  duration looked_{};                      // when the records were last read
   std::uint64_t looks_ = 0;
 };
 

@@ -49,9 +49,13 @@ std::uint64_t state_cache::uploads(duration now) {
       std::count_if(leases_.begin(), leases_.end(), [](const lease& l) { return l.uploading; }));
 }
 
-bool state_cache::admit(const caf::actor& who, const shared_object& object, bool reserve,
-                        duration now) {
+bool state_cache::admit(const caf::actor& who, const member_id& member, const shared_object& object,
+                        bool reserve, duration now) {
   expire(now);
+  const auto address = caf::actor_cast<caf::actor_addr>(who);
+  std::erase_if(leases_, [&](const lease& l) {
+    return !member.is_zero() && l.member == member && l.who != address;
+  });
   auto* known = find_lease(who);
   const bool has_place = known != nullptr && known->uploading;
   if (!reserve && !has_place && uploads(now) >= bounds_.uploads) return false;
@@ -63,7 +67,8 @@ bool state_cache::admit(const caf::actor& who, const shared_object& object, bool
       leases_.erase(idle);
     }
     known = &leases_.emplace_back();
-    known->who = caf::actor_cast<caf::actor_addr>(who);
+    known->who = address;
+    known->member = member;
   }
   const auto& offer = object.offer();
   known->object = offer.object;

@@ -51,9 +51,11 @@ public:
   std::shared_ptr<const shared_object> find(const id128& object, const state_ptr& current,
                                             std::uint64_t chunk_bytes);
 
-  /// Grants `who` a lease on `object`. A lease that may ask for chunks needs one of `uploads`
-  /// places. False if there is no place.
-  bool admit(const caf::actor& who, const shared_object& object, bool reserve, duration now);
+  /// Grants `who`, an actor of `member`, a lease on `object`. A lease that may ask for chunks needs
+  /// one of `uploads` places. False if there is no place. A member has one lease: a new one ends
+  /// the former, so one host with many actors takes one place. A zero member is not told apart.
+  bool admit(const caf::actor& who, const member_id& member, const shared_object& object,
+             bool reserve, duration now);
   /// The owner of a lease has sent a message. False if there is no such lease.
   bool renew(const caf::actor& who, const id128& object, duration now);
   /// The owner of a lease needs no chunks any more, but may want later steps.
@@ -71,6 +73,7 @@ private:
   };
   struct lease {
     caf::actor_addr who; // weak: the peer may be gone
+    member_id member;
     id128 object;
     std::uint64_t epoch = 0; // the oldest state whose step the owner may want
     bool uploading = false;

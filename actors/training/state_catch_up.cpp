@@ -36,8 +36,21 @@ fetch_config state_catch_up::fetch_on(std::uint64_t rate_down) const {
 /// True if the missing steps are smaller than a state, or if a state would be outdated when it
 /// arrives.
 bool state_catch_up::downloads_step(const situation& at, std::uint64_t behind) const {
+  if (at.certified) {
+    if (!at.certified->by_steps) return false;
+    // No state beyond this peer's own is certified.
+    if (at.certified->root.is_zero() || at.certified->state == at.state.id) return true;
+  }
   return how_.repeats_steps && behind > 0 && at.state.id != no_step_from_ &&
          (catching_up_ || behind * how_.step_bytes < at.state.bytes());
+}
+
+std::vector<peer_id> state_catch_up::holders(const situation& at, std::uint64_t epoch) const {
+  if (!at.certified) return donors(at.others, at.leading);
+  std::vector<peer_id> out;
+  for (const auto& [their_epoch, peer] : at.certified->holders)
+    if (their_epoch >= epoch) out.push_back(peer);
+  return out;
 }
 
 state_catch_up::plan state_catch_up::give_up(duration now) {
@@ -70,10 +83,11 @@ state_catch_up::plan state_catch_up::begin(const situation& at, duration now) {
     out.fetch.reserves = far_reserves;
     out.fetch.announce_bytes = static_cast<std::uint64_t>(waited_for);
   }
-  out.donors = choose(resumes ? at.others.peers_from(download_->offer().epoch)
-                              : donors(at.others, at.leading),
+  const bool uncertified = !step && at.certified && at.certified->root.is_zero();
+  const auto from = step || !at.certified ? at.own.epoch + 1 : at.certified->epoch;
+  out.donors = choose(resumes ? at.others.peers_from(download_->offer().epoch) : holders(at, from),
                       out.fetch.donors + out.fetch.reserves, at);
-  if (out.donors.empty()) {
+  if (out.donors.empty() || uncertified) {
     tried_.clear();
     not_before_ = now + how_.max_refresh;
     return {verdict::nobody, how_.max_refresh, {}, {}, {}, false};
@@ -82,10 +96,12 @@ state_catch_up::plan state_catch_up::begin(const situation& at, duration now) {
   if (step)
     download_ = std::make_shared<state_download>(step_object(at.state.id), how_.step_bytes, 0,
                                                  how_.size_only);
-  else if (!resumes)
-    download_ = std::make_shared<state_download>(at.leading.state, at.state.parameters.size(),
-                                                 at.state.optimizer.size(), how_.size_only,
-                                                 how_.method_bytes);
+  else if (!resumes) {
+    download_ = std::make_shared<state_download>(
+        at.certified ? at.certified->state : at.leading.state, at.state.parameters.size(),
+        at.state.optimizer.size(), how_.size_only, how_.method_bytes);
+    if (at.certified) download_->expect(at.certified->root);
+  }
   out.download = download_;
   // The others' next round waits for a peer that arrives soon. Otherwise a joiner that is always
   // slightly late would catch up for ever. No round waits for a slower peer.
@@ -139,6 +155,9 @@ std::vector<expected_peer> state_catch_up::choose(std::vector<peer_id> ids, std:
 std::vector<expected_peer> state_catch_up::more_donors_for(const donors_wanted& what,
                                                            const situation& at) {
   if (downloads_concurrently_) return choose(step_holders(at), what.count, at);
+  if (at.certified)
+    return choose(holders(at, what.epoch.value_or(step_ ? at.own.epoch + 1 : at.certified->epoch)),
+                  what.count, at);
   // Peers that have moved on may have kept the object.
   auto ids = how_.repeats_steps && what.epoch ? at.others.peers_from(*what.epoch)
                                               : donors(at.others, at.leading);

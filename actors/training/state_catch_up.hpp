@@ -21,6 +21,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -54,6 +55,16 @@ public:
     /// Donors that cannot be reached are useless: this peer cannot be reached either, or does not
     /// know yet.
     bool needs_reachable_donors = false;
+    /// Where states are certified: the latest state of the leading branch whose bits are, and
+    /// their root. A zero root: there is none. A step leads on from it.
+    struct target {
+      std::uint64_t epoch = 0;
+      state_id state;
+      id128 root;
+      bool by_steps = true; ///< the branch's steps lead on from the peer's own state
+      std::vector<std::pair<std::uint64_t, peer_id>> holders; ///< peers on the branch, with epochs
+    };
+    std::optional<target> certified{};
   };
 
   enum class verdict : std::uint8_t {
@@ -89,8 +100,12 @@ public:
   std::variant<std::monostate, taken_step, model_state> take_result(const download_report& report,
                                                                     const state_id& own);
 
-  /// The downloaded step does not lead on from `own`.
-  void reject_step(const state_id& own) { no_step_from_ = own; }
+  /// The downloaded step does not lead on from `own`. The peers that offered it are not asked
+  /// again.
+  void reject_step(const state_id& own) {
+    no_step_from_ = own;
+    faulty_.insert(holders_.begin(), holders_.end());
+  }
   /// The peer adopts a state: a `whole` downloaded one, or one that it made by a downloaded step.
   void adopted(bool whole);
   /// True if the peer, now at `own`, has to continue downloading.
@@ -108,6 +123,8 @@ private:
   std::vector<expected_peer> choose(std::vector<peer_id> ids, std::size_t most,
                                     const situation& at);
   bool downloads_step(const situation& at, std::uint64_t behind) const;
+  /// The peers that have the object of begin().
+  std::vector<peer_id> holders(const situation& at, std::uint64_t epoch) const;
   std::vector<peer_id> step_holders(const situation& at) const;
   plan give_up(duration now);
 

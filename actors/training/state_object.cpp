@@ -1,5 +1,6 @@
 #include "actors/training/state_object.hpp"
 
+#include "actors/averaging/certificate.hpp"
 #include "kernels/base/check.hpp"
 #include "kernels/base/digest.hpp"
 
@@ -38,21 +39,88 @@ id128 step_object(const state_id& before) {
       hasher{}.add(std::string_view{"step"}).add(before.high).add(before.low).finish());
 }
 
+std::vector<step_part> parts_of(const round_result& round) {
+  std::vector<step_part> out;
+  if (round.certificate && round.certificate->second) return out;
+  for (const auto& part : round.parts)
+    out.push_back({part.part, part.begin, part.end, part.senders});
+  return out;
+}
+
+std::uint64_t samples_of(const std::vector<step_part>& parts,
+                         const std::vector<member_info>& members) {
+  std::uint64_t most = 0;
+  for (const auto& part : parts) {
+    std::uint64_t sum = 0;
+    for (const auto sender : part.senders) sum += members[sender].weight;
+    most = std::max(most, sum);
+  }
+  return most;
+}
+
+bool proves(const round_certificate& certificate, const taken_step& step,
+            std::uint64_t samples_before) {
+  if (certificate.second) return true;
+  const auto& members = certificate.roster.members;
+  const auto chunk_bytes = certificate.roster.chunk_bytes;
+  if (chunk_bytes < 4 || chunk_bytes % 4 != 0) return false;
+  const auto values = step.gradient.size() / 4;
+  // The stretches cover the values, in order. They also say where each part begins.
+  std::vector<std::uint64_t> boundaries;
+  std::vector<part_outcome> parts;
+  std::uint64_t end = 0;
+  for (const auto& part : step.parts) {
+    const bool goes_on = !parts.empty() && parts.back().part == part.part;
+    if (part.begin != end || part.end <= part.begin || part.part >= members.size() ||
+        (!parts.empty() && part.part < parts.back().part) ||
+        std::any_of(part.senders.begin(), part.senders.end(),
+                    [&](auto sender) { return sender >= members.size(); }))
+      return false;
+    if (!goes_on) boundaries.resize(part.part + 1, part.begin);
+    // A stretch begins with a chunk.
+    if (4 * (part.begin - boundaries.back()) % chunk_bytes != 0) return false;
+    end = part.end;
+    parts.push_back({part.begin, part.end, part.senders, 0, part.part});
+  }
+  if (end != values) return false;
+  boundaries.resize(members.size() + 1, values);
+  if (step.samples != samples_before + samples_of(step.parts, members)) return false;
+  return version_of(boundaries, chunk_bytes, parts, step.gradient) ==
+         certificate.version;
+}
+
 // -- the donor's side -----------------------------------------------------------------------------
 
 shared_object::shared_object(const model_state& state, std::uint64_t chunk_bytes)
     : head_(state.parameters), tail_(tail_of(state)) {
-  offer_ = {
-      state.id,      state.epoch, state.id, state.step, state.bytes(), state.parameters.size(),
-      state.samples, chunk_bytes, {},       {}};
+  offer_ = {state.id,
+            state.epoch,
+            state.id,
+            state.step,
+            state.bytes(),
+            state.parameters.size(),
+            state.samples,
+            chunk_bytes,
+            {},
+            {},
+            {}};
   hash_chunks();
 }
 
 shared_object::shared_object(const state_id& before, const taken_step& step,
                              std::uint64_t chunk_bytes)
     : head_(step.gradient) {
-  offer_ = {step_object(before),  step.epoch,   step.after,  0,  step.gradient.size(),
-            step.gradient.size(), step.samples, chunk_bytes, {}, {}};
+  offer_ = {step_object(before),
+            step.epoch,
+            step.after,
+            0,
+            step.gradient.size(),
+            step.gradient.size(),
+            step.samples,
+            chunk_bytes,
+            {},
+            {},
+            step.parts};
   hash_chunks();
 }
 
@@ -102,7 +170,8 @@ bool state_download::sensible(const state_offer& offer, std::uint64_t most_bytes
          offer.chunk_bytes > 0 && offer.chunk_bytes <= max_payload_bytes &&
          offer.hashes.size() == chunks_in(offer.size, offer.chunk_bytes) * hash_bytes &&
          (offer.hashes.empty() || offer.hashes.is_size_only() == size_only_) &&
-         (object_.is_zero() || offer.object == object_) && offer.commits.size() <= most_commits;
+         (object_.is_zero() || offer.object == object_) && offer.commits.size() <= most_commits &&
+         offer.parts.size() <= most_step_parts && (root_.is_zero() || version(offer) == root_);
 }
 
 id128 state_download::version(const state_offer& offer) {
@@ -115,6 +184,10 @@ id128 state_download::version(const state_offer& offer) {
       .add(offer.samples)
       .add(offer.chunk_bytes);
   if (!offer.hashes.empty() && !offer.hashes.is_size_only()) h.add(offer.hashes.bytes());
+  for (const auto& part : offer.parts) {
+    h.add(part.part).add(part.begin).add(part.end).add(part.senders.size());
+    for (const auto sender : part.senders) h.add(sender);
+  }
   return id128::from(h.finish());
 }
 
@@ -173,7 +246,7 @@ model_state state_download::state() {
 }
 
 taken_step state_download::step() {
-  return {offer_.epoch, offer_.state, offer_.samples, all()};
+  return {offer_.epoch, offer_.state, offer_.samples, all(), offer_.parts};
 }
 
 } // namespace shoal::actors

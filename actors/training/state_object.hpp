@@ -4,10 +4,12 @@
 //         named by its state id
 //     a step: the averaged gradient that led from one state to the next;
 //         a peer with the first state makes the second one from it, bit by bit
-// Left out: a proof that a list of hashes belongs to the state that it names. If donors disagree,
-// the majority is believed.
+// A state's list of hashes is certified: its root is in the roster of the next round, which more
+// than two thirds of the members signed. A step's values and senders prove the version for which
+// its round's members voted. Left out: a proof of the first of two rounds (PowerSGD).
 #pragma once
 
+#include "actors/averaging/round.hpp"
 #include "actors/training/messages.hpp"
 #include "actors/training/workload.hpp"
 
@@ -23,12 +25,26 @@ namespace shoal::actors {
 struct taken_step {
   std::uint64_t epoch = 0; ///< after the step
   state_id after;
-  std::uint64_t samples = 0; ///< in all steps, with this one
-  payload gradient;          ///< the mean; floats, or size-only
+  std::uint64_t samples = 0;      ///< in all steps, with this one
+  payload gradient;               ///< the mean; floats, or size-only
+  std::vector<step_part> parts{}; ///< of the round; empty if there were two
 };
+
+/// The parts of a round's result.
+std::vector<step_part> parts_of(const round_result& round);
+/// The samples of a step: those of the senders of the part that has most.
+std::uint64_t samples_of(const std::vector<step_part>& parts,
+                         const std::vector<member_info>& members);
+/// True if the step's values and senders are those that the certificate's votes are for. The second
+/// of two rounds does not prove the first one's values, so they count as proven.
+bool proves(const round_certificate& certificate, const taken_step& step,
+            std::uint64_t samples_before);
 
 /// The name of the step from `before`, on any branch.
 id128 step_object(const state_id& before);
+
+/// The limit on the parts of a step: a member has one, and each may lose some senders half-way.
+inline constexpr std::size_t most_step_parts = 4096;
 
 /// The limit on commits that a peer keeps until the shard has answered them. An offer has these
 /// commits.
@@ -69,6 +85,8 @@ public:
                  bool size_only, std::uint64_t method_bytes = 0);
 
   const id128& object() const noexcept { return object_; }
+  /// Only this version is the state: a certificate names it (certified_step::root).
+  void expect(const id128& root) { root_ = root; }
   bool is_size_only() const noexcept { return size_only_; }
 
   /// True if a correct peer could send this offer.
@@ -103,7 +121,7 @@ public:
 private:
   payload all();
 
-  id128 object_;
+  id128 object_, root_;
   std::uint64_t parameter_bytes_, optimizer_bytes_, method_bytes_;
   bool size_only_;
   bool begun_ = false;

@@ -1,5 +1,6 @@
 #include "actors/training/state_pool.hpp"
 
+#include "actors/training/state_object.hpp"
 #include "kernels/base/digest.hpp"
 
 #include <tuple>
@@ -127,6 +128,25 @@ state_ptr state_pool::intern(state_ptr state) {
   same.optimizer = pooled->optimizer;
   same.method_state = pooled->method_state;
   return std::make_shared<const model_state>(std::move(same));
+}
+
+id128 state_pool::root_of(const state_ptr& state, std::uint64_t chunk_bytes) {
+  std::lock_guard guard(roots_mutex_);
+  std::erase_if(roots_, [](const auto& one) { return one.second.first.expired(); });
+  auto [at, is_new] = roots_.try_emplace(state.get(), state, id128{});
+  if (is_new)
+    at->second.second = state_download::version(shared_object(*state, chunk_bytes).offer());
+  return at->second.second;
+}
+
+step_ptr state_pool::shared_step(step_ptr step) {
+  std::lock_guard guard(mutex_);
+  if (proven_.size() >= 2 * chain::most_steps)
+    std::erase_if(proven_, [](const auto& one) { return one.second.expired(); });
+  auto& known = proven_[step->after.state];
+  if (auto first = known.lock()) return first;
+  known = step;
+  return step;
 }
 
 } // namespace shoal::actors

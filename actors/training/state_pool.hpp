@@ -4,10 +4,13 @@
 #pragma once
 
 #include "actors/training/workload.hpp"
+#include "actors/trust/chain.hpp"
 
 #include <condition_variable>
+#include <cstdint>
 #include <deque>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <utility>
@@ -36,6 +39,13 @@ public:
   /// The gradient that led from `before` to `after`. All holders of these two states share one
   /// copy; without one, the result is `own`.
   payload gradient_between(const state_ptr& before, const state_ptr& after, payload own);
+
+  /// The root of a state's bits: state_download::version() of its offer in chunks of this size. It
+  /// is computed once for each state, which takes about a second for a gigabyte.
+  id128 root_of(const state_ptr& state, std::uint64_t chunk_bytes);
+
+  /// The copy of this proven step that all peers of the process share.
+  step_ptr shared_step(step_ptr step);
 
   /// Adds a state that a peer has reached by itself.
   void offer(const state_ptr& state);
@@ -72,6 +82,9 @@ private:
   std::map<key, std::shared_ptr<slot>> steps_;
   std::deque<key> order_; // oldest first
   std::map<state_id, std::weak_ptr<const model_state>> known_;
+  std::mutex roots_mutex_; // held while a root is computed, so that others wait for it
+  std::map<const model_state*, std::pair<std::weak_ptr<const model_state>, id128>> roots_;
+  std::map<state_id, std::weak_ptr<const certified_step>> proven_; // by the state after the step
 };
 
 } // namespace shoal::actors

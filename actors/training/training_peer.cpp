@@ -7,6 +7,7 @@
 #include "actors/reachability/observations.hpp"
 #include "actors/training/observations.hpp"
 #include "actors/training/training_peer_parts.hpp"
+#include "actors/trust/identity.hpp"
 
 #include <caf/actor_cast.hpp>
 
@@ -24,6 +25,8 @@ training_peer::parts::parts(training_peer& of, std::shared_ptr<state_pool> with,
             {of.traits_.streams_samples, of.options_.prefetch_samples, of.options_.min_refresh,
              of.options_.max_refresh, of.options_.find_shard},
             held),
+      others({of.traits_.most_samples > 0 ? of.traits_.most_samples : ~std::uint64_t{0},
+              static_cast<std::uint64_t>(2000 * to_seconds(of.options_.max_refresh)) + 1}),
       records({of.options_.min_refresh, of.options_.max_refresh, of.options_.record_lifetime}),
       reach(of.options_.reachability, of.here().random_stream("peer.reachability")),
       rounds(of.options_.averaging),
@@ -44,6 +47,13 @@ training_peer::~training_peer() = default;
 caf::behavior training_peer::make_behavior() {
   parts_->device = spawn<device>(std::ref(here()), options_.device);
   parts_->state = pool()->initial();
+  if (traits_.proves_steps) {
+    chain_follower::settings how;
+    how.timeout = std::min<duration>(how.timeout, options_.fetch.donor_timeout);
+    how.group_size = options_.averaging.group_size;
+    parts_->follower.emplace(how, chain_point{state()->epoch, state()->id},
+                             actors::member_of(here().key()));
+  }
   discard_work();
   here().observe(phase_changed{peer_phase::joining, 0, state()->id});
   refresh_in(duration{});
@@ -69,6 +79,8 @@ caf::behavior training_peer::make_behavior() {
       [this](download_report& m) { on_download(m); },
       [this](donors_wanted& m) { on_donors_wanted(m); },
       [this](download_nears_end& m) { on_download_nears_end(m); },
+      [this](chain_request& m) { on_chain_request(m); },
+      [this](chain_answer& m) { on_chain_answer(m); },
       [this](state_request& m) { on_state_request(m); },
       [this](state_hold& m) { on_state_hold(m); },
       [this](state_chunk_request& m) { on_chunk_request(m); },
@@ -103,6 +115,9 @@ void training_peer::on_tick(const tick& message) {
     return set_timer(options_.max_refresh, data_timer);
   case shard_timer:
     return parts_->shard.look_up_due(now());
+  case chain_timer:
+    ask_for_chains();
+    return decide();
   case look_timer:
     if (reach.looking(message.token)) looked();
     return;
@@ -259,8 +274,14 @@ void training_peer::refresh_in(duration wait) {
 void training_peer::on_found(const found& answer) {
   if (answer.token == shard_token) return parts_->shard.found(answer.records, now());
   heard_ = true;
-  parts_->others.replace(answer.records, here().id(), now());
+  const auto owner_of = [this](const caf::actor& address) {
+    const auto whose = caf::actor_cast<caf::strong_actor_ptr>(address);
+    return progress_table::owner{here().peer_of(whose), here().member_of(whose)};
+  };
+  parts_->others.replace(answer.records, here().id(), now(), owner_of,
+                         actors::member_of(here().key()));
   look_around();
+  ask_for_chains();
   for (const auto& whom : parts_->reach.to_greet(others(), here().has_relay()))
     send(whom, greeting{here().id()});
   decide();
@@ -366,6 +387,7 @@ void training_peer::start_group(round_request request, averaging_config how) {
   request.reached = reached();
   request.samples = held().in_round();
   request.dht = parts_->dht;
+  if (traits_.proves_steps) how.most_weight = traits_.most_samples;
   parts_->group = spawn<group_actor>(std::ref(here()), caf::actor_cast<caf::actor>(this), how,
                                      std::move(request));
 }

@@ -15,12 +15,17 @@
 // - start_download() moves to the leading branch. fetch_step() downloads one step while the peer
 //   computes.
 //
+// With method_traits::proves_steps, the peer keeps the chain of its branch
+// (actors/training/chain_follower.hpp). The method passes each of its steps to stepped_by(), and
+// moves only to states of proven branches.
+//
 // A method with a state beyond the optimizer's keeps it in model_state::method_state, which is part
 // of downloads.
 #pragma once
 
 #include "actors/averaging/round.hpp"
 #include "actors/protocol_actor.hpp"
+#include "actors/training/chain_follower.hpp"
 #include "actors/training/held_samples.hpp"
 #include "actors/training/peer_config.hpp"
 #include "actors/training/progress.hpp"
@@ -50,6 +55,11 @@ struct method_traits {
   /// A peer that computes while the others step follows them by fetch_step(), and keeps its work.
   bool follows_steps = false;
   bool untimed_rounds = false; ///< the step after a round takes no time of the device
+  /// Each step is the result of one certified round, so the states have a chain. A branch then
+  /// leads only if its chain does.
+  bool proves_steps = false;
+  /// The bound on the samples that one record may claim; 0: none.
+  std::uint64_t most_samples = 0;
 };
 
 class training_peer : public protocol_actor {
@@ -94,6 +104,7 @@ protected:
   virtual state_ptr saved_state() const { return shared_state(); }
   /// True if a downloaded state is better than the peer's own.
   virtual bool prefers(const model_state& offered) const {
+    if (follower()) return follower()->may_adopt({offered.epoch, offered.id});
     return branch{offered.epoch, offered.samples, offered.id}.leads(own_branch());
   }
   /// state() has become a downloaded state, or the result of a repeated step. Drops what belonged
@@ -114,6 +125,16 @@ protected:
   mode current_mode() const noexcept { return mode_; }
   bool heard() const noexcept { return heard_; }
   bool draining() const noexcept { return draining_; }
+  const std::optional<chain_follower>& follower() const;
+  /// The branch that leads. With proves_steps its chain is proven, else records claim it.
+  branch best_branch() const;
+  /// True while a question may still prove another branch; for at most a few timeouts after the
+  /// peer has begun to join.
+  bool branch_is_open() const;
+  /// The state after the step by this round, and the proof if there is a chain.
+  step_ptr step_by(const round_result& round) const;
+  /// The peer's own step has led to state().
+  void stepped_by(const step_ptr& step);
   branch own_branch() const { return {state()->epoch, state()->samples, state()->id}; }
   rng& backoff() noexcept { return backoff_; }
 
@@ -192,7 +213,8 @@ private:
     data_timer,
     look_timer,
     look_again_timer,
-    shard_timer
+    shard_timer,
+    chain_timer
   };
   enum token : std::uint64_t { progress_token, shard_token };
   struct parts;
@@ -227,6 +249,12 @@ private:
   void step_repeated(taken_step step, const state_ptr& after);
   /// state() becomes a downloaded state, or the result of a repeated step.
   void adopt(state_ptr next, std::uint64_t bytes, bool whole, bool of_step);
+
+  void go_back_to_begin();
+  void ask_for_chains();
+  void ask(const chain_follower::question& what);
+  void on_chain_request(const chain_request& message);
+  void on_chain_answer(const chain_answer& message);
 
   void on_state_request(const state_request& message);
   void on_state_hold(const state_hold& message);

@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <optional>
 
 namespace shoal::actors {
 
@@ -44,6 +45,7 @@ struct training_peer::parts {
   shard_effects effects;
   shard_client shard;
   progress_table others;
+  std::optional<chain_follower> follower; // with proves_steps
   progress_publisher records;
   reach_agent reach;
   round_tracker rounds;

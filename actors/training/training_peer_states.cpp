@@ -1,15 +1,21 @@
 // Training peer: the downloads that state_catch_up plans, and the service for other peers'
 // downloads.
+#include "actors/averaging/certificate.hpp"
 #include "actors/data/observations.hpp"
 #include "actors/failpoints.hpp"
 #include "actors/probes.hpp"
 #include "actors/reachability/observations.hpp"
+#include "actors/training/chain_pages.hpp"
 #include "actors/training/observations.hpp"
 #include "actors/training/training_peer_parts.hpp"
+#include "actors/trust/identity.hpp"
+#include "kernels/reduce_weighted_mean.hpp"
 
 #include <caf/actor_cast.hpp>
 
 #include <algorithm>
+#include <set>
+#include <string>
 #include <utility>
 
 namespace shoal::actors {
@@ -19,8 +25,139 @@ namespace shoal::actors {
 state_catch_up::situation training_peer::situation() const {
   const auto& reach = parts_->reach;
   const bool unreached = reach.known() != reach::unknown && reached() == reached_by::nobody;
-  return {others(), own_branch(),       leading(),
-          *state(), here().rate_down(), unreached || !reach.settled()};
+  state_catch_up::situation out{others(), own_branch(),       leading(),
+                                *state(), here().rate_down(), unreached || !reach.settled()};
+  if (follower()) {
+    auto& certified = out.certified.emplace();
+    // The roster of the last step of the chain names the root of the state before it.
+    if (const auto last = follower()->step_to(follower()->leading())) {
+      certified.epoch = last->before.epoch;
+      certified.state = last->before.state;
+      certified.root = last->root;
+    }
+    certified.by_steps = follower()->is_behind();
+    for (const auto& [peer, e] : others().entries())
+      if (e.what.arriving == 0 && (follower()->may_adopt({e.what.epoch, e.what.state})))
+        certified.holders.emplace_back(e.what.epoch, peer);
+  }
+  return out;
+}
+
+/// Every peer can make the initial state, so a branch that begins there needs no download of it.
+void training_peer::go_back_to_begin() {
+  const auto first = pool()->initial();
+  const chain_point begin{first->epoch, first->id};
+  if (!follower() || !follower()->may_adopt(begin)) return;
+  const auto last = follower()->step_to(follower()->leading());
+  if (!last || last->before != begin) return;
+  give_back_work();
+  set_state(first);
+  parts_->follower->adopted(begin);
+  state_adopted();
+}
+
+// -- branches -------------------------------------------------------------------------------------
+
+const std::optional<chain_follower>& training_peer::follower() const {
+  return parts_->follower;
+}
+
+branch training_peer::best_branch() const {
+  if (!follower()) return others().leading(own_branch());
+  const auto& head = follower()->leading();
+  if (head == follower()->own().head()) return own_branch();
+  // The number of samples is the claim of one that is there; it decides nothing.
+  for (const auto& [peer, e] : others().entries())
+    if (e.what.epoch == head.epoch && e.what.state == head.state)
+      return {head.epoch, e.what.history, head.state};
+  return {head.epoch, state()->samples, head.state};
+}
+
+bool training_peer::branch_is_open() const {
+  constexpr int most_timeouts = 4;
+  return follower() && follower()->asks() &&
+         now() - entered_ < most_timeouts * chain_follower::settings{}.timeout;
+}
+
+step_ptr training_peer::step_by(const round_result& round) const {
+  if (!round.certificate) return nullptr;
+  return pool()->shared_step(step_of(round.certificate));
+}
+
+void training_peer::stepped_by(const step_ptr& step) {
+  if (!parts_->follower || !step) return;
+  parts_->follower->stepped(step);
+  // A group without room for all says nothing about those that are not in it.
+  if (step->certificate->roster.members.size() >= options_.averaging.group_size) return;
+  std::set<member_id> members;
+  for (const auto& member : step->certificate->roster.members)
+    members.insert(actors::member_of(member.key));
+  parts_->others.took_part(members, step->before.state);
+}
+
+void training_peer::ask_for_chains() {
+  if (!parts_->follower || draining_) return;
+  // The round of this peer may itself lead to the claimed state.
+  std::optional<duration> patience;
+  if (mode_ == mode::averaging) patience = 2 * options_.averaging.poll_interval;
+  if (mode_ == mode::stepping) patience = options_.averaging.round_timeout;
+  for (const auto& question : parts_->follower->ask(others(), patience, now())) ask(question);
+}
+
+void training_peer::ask(const chain_follower::question& what) {
+  send(what.to, chain_request{what.locator, address()});
+  set_timer(parts_->follower->timeout() + std::chrono::milliseconds(1), chain_timer);
+}
+
+void training_peer::on_chain_request(const chain_request& message) {
+  if (!is_senders(message.reply_to))
+    return misbehaviour(sender_peer(), "a chain request for another host");
+  if (!parts_->follower || message.locator.size() > chain::most_points)
+    return misbehaviour(sender_peer(), "a chain request that no peer makes");
+  send(message.reply_to, page_after(parts_->follower->own(), message.locator, here()));
+}
+
+void training_peer::on_chain_answer(const chain_answer& message) {
+  const auto from = sender_peer();
+  // The answer may have come too late.
+  if (!parts_->follower || !parts_->follower->was_asked(from)) return;
+  auto& follower = *parts_->follower;
+  const auto refute = [&](std::string why) {
+    misbehaviour(from, std::move(why));
+    follower.refuted(from, now());
+    ask_for_chains();
+    decide();
+  };
+  if (!sensible(message)) return refute("a page of a chain that no peer sends");
+  if (message.lacks != 0) {
+    follower.refuted(from, now());
+    ask_for_chains();
+    return decide();
+  }
+  for (const auto& one : message.admitted) here().admits(one.key, one.text);
+  std::vector<step_ptr> steps;
+  auto head = message.common;
+  for (const auto& round : message.steps) {
+    if (round.roster.epoch != head.epoch || round.roster.state != head.state)
+      return refute("a chain whose steps do not follow each other");
+    const auto certificate = certificate_of(round);
+    const chain_point after{head.epoch + 1, state_after(head.state, group_of(certificate->roster),
+                                                        certificate->version)};
+    // A step that this peer has, too, is proven already.
+    auto step = certificate->second ? nullptr : follower.step_to(after);
+    if (!step) {
+      auto proven = prove(certificate, here());
+      if (!proven) return refute("an unproven step: " + proven.error());
+      step = pool()->shared_step(std::move(proven.value()));
+    }
+    head = step->after;
+    steps.push_back(std::move(step));
+  }
+  const auto next =
+      follower.answered(from, message.common, steps, message.more != 0, others(), now());
+  if (next) return ask(*next);
+  ask_for_chains();
+  decide();
 }
 
 std::vector<peer_id> training_peer::donors() const {
@@ -28,6 +165,7 @@ std::vector<peer_id> training_peer::donors() const {
 }
 
 void training_peer::start_download() {
+  go_back_to_begin();
   auto plan = parts_->catch_up.begin(situation(), now());
   switch (plan.what) {
   case state_catch_up::verdict::not_yet:
@@ -81,7 +219,9 @@ void training_peer::on_donors_wanted(const donors_wanted& what) {
 
 void training_peer::on_download_nears_end(const download_nears_end& what) {
   const auto lead = leading();
-  if (mode_ != mode::downloading || what.epoch != lead.epoch || what.state != lead.state) return;
+  const bool to_lead = (what.epoch == lead.epoch && what.state == lead.state) ||
+                       (follower() && follower()->may_adopt({what.epoch, what.state}));
+  if (mode_ != mode::downloading || !to_lead) return;
   parts_->catch_up.nears_end(lead);
   publish();
 }
@@ -110,7 +250,10 @@ void training_peer::on_download(const download_report& report) {
 }
 
 bool training_peer::follows_state(const taken_step& step) {
-  const bool fits = step.epoch == state()->epoch + 1 && step.samples >= state()->samples;
+  bool fits = step.epoch == state()->epoch + 1 && step.samples >= state()->samples;
+  if (follower()) fits = fits && follower()->may_adopt({step.epoch, step.after});
+  // Values that are no numbers would end all training.
+  if (!step.gradient.is_size_only()) fits = fits && kernels::all_finite(step.gradient.floats());
   if (!fits) misbehaviour(0, "a step that does not follow this peer's state");
   return fits;
 }
@@ -122,14 +265,23 @@ void training_peer::repeat_step(taken_step step) {
     return look_up_progress();
   }
   const auto after = std::make_shared<state_ptr>();
-  auto work = [pool = pool(), before = state(), step, after] {
+  std::shared_ptr<const round_certificate> certificate;
+  if (follower()) certificate = follower()->step_to({step.epoch, step.after})->certificate;
+  auto work = [pool = pool(), before = state(), step, after, certificate] {
+    if (certificate && !proves(*certificate, step, before->samples)) return;
     *after = pool->step(before, step.gradient, step.after, step.samples - before->samples);
   };
   compute(std::move(work), 0, [this, step, after] { step_repeated(step, *after); });
 }
 
 void training_peer::step_repeated(taken_step step, const state_ptr& after) {
-  if (mode_ != mode::downloading || !after) return;
+  if (mode_ != mode::downloading) return;
+  if (!after) {
+    misbehaviour(0, "a step that is not the one its round's members voted for");
+    parts_->catch_up.reject_step(state()->id);
+    enter(mode::computing);
+    return look_up_progress();
+  }
   const auto bytes = step.gradient.size();
   step.gradient = pool()->gradient_between(state(), after, std::move(step.gradient));
   keep_served(state(), std::move(step));
@@ -138,6 +290,14 @@ void training_peer::step_repeated(taken_step step, const state_ptr& after) {
 }
 
 void training_peer::adopt(state_ptr next, std::uint64_t bytes, bool whole, bool of_step) {
+  if (parts_->follower) {
+    const chain_point state{next->epoch, next->id};
+    if (!parts_->follower->may_adopt(state)) { // another branch leads meanwhile
+      enter(mode::computing);
+      return look_up_progress();
+    }
+    parts_->follower->adopted(state);
+  }
   set_state(std::move(next));
   here().observe(adopted{state()->epoch, state()->id, bytes, of_step});
   // Other processes took its steps.
@@ -160,7 +320,8 @@ void training_peer::keep_served(const state_ptr& former, std::optional<taken_ste
 }
 
 void training_peer::on_state_request(const state_request& message) {
-  if (!message.reply_to) return misbehaviour(0, "state request without an address");
+  if (!is_senders(message.reply_to))
+    return misbehaviour(sender_peer(), "a state request for another host");
   const auto refuse = [&](reason why) {
     send(message.reply_to, state_refused{static_cast<std::uint8_t>(why)});
   };
@@ -171,7 +332,7 @@ void training_peer::on_state_request(const state_request& message) {
       parts_->cache.find(message.object, shared_state(), options_.fetch.chunk_bytes);
   if (!object) return refuse(reason::out_of_sync);
   if (here().failpoint(failpoint::donor_busy) ||
-      !parts_->cache.admit(message.reply_to, *object, message.reserve != 0, now()))
+      !parts_->cache.admit(message.reply_to, sender_member(), *object, message.reserve != 0, now()))
     return refuse(reason::busy);
   state_bytes_asked_ = 0;
   auto offer = object->offer();
@@ -181,13 +342,15 @@ void training_peer::on_state_request(const state_request& message) {
 }
 
 void training_peer::on_state_hold(const state_hold& message) {
-  if (!message.reply_to) return misbehaviour(0, "state hold without an address");
+  if (!is_senders(message.reply_to))
+    return misbehaviour(sender_peer(), "a state hold for another host");
   if (message.done != 0) return parts_->cache.release(message.reply_to);
   parts_->cache.renew(message.reply_to, message.object, now());
 }
 
 void training_peer::on_chunk_request(const state_chunk_request& message) {
-  if (!message.reply_to) return misbehaviour(0, "state chunk request without an address");
+  if (!is_senders(message.reply_to))
+    return misbehaviour(sender_peer(), "a state chunk request for another host");
   const auto object =
       parts_->cache.find(message.object, shared_state(), options_.fetch.chunk_bytes);
   state_chunk answer{message.object, message.offset, {}};
@@ -195,9 +358,11 @@ void training_peer::on_chunk_request(const state_chunk_request& message) {
     const auto refuse = [&] {
       send(message.reply_to, state_refused{static_cast<std::uint8_t>(reason::busy)});
     };
-    if (!parts_->cache.admit(message.reply_to, *object, false, now())) return refuse();
-    answer.data =
-        object->bytes(message.offset, std::min<std::uint64_t>(message.count, max_payload_bytes));
+    if (!parts_->cache.admit(message.reply_to, sender_member(), *object, false, now()))
+      return refuse();
+    // No correct peer asks for more than a chunk at once.
+    answer.data = object->bytes(message.offset,
+                                std::min<std::uint64_t>(message.count, options_.fetch.chunk_bytes));
     const auto before = std::exchange(state_bytes_asked_, state_bytes_asked_ + answer.data.size());
     if (before < object->size() / 2 && state_bytes_asked_ >= object->size() / 2) {
       here().probe(probes::state_half_sent);

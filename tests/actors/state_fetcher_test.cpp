@@ -1,4 +1,5 @@
 #include "actors/data/data_shard.hpp"
+#include "actors/training/delayed_peer.hpp"
 #include "actors/training/observations.hpp"
 #include "actors/training/peer.hpp"
 #include "actors/training/state_cache.hpp"
@@ -6,6 +7,7 @@
 
 #include <caf/send.hpp>
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <array>
 #include <cstring>
@@ -24,6 +26,7 @@ template <class Actor>
 struct played {
   caf::actor address;
   std::shared_ptr<typename Actor::log> log;
+  mini_host* on;
 
   template <class T>
   const std::vector<T>& seen() const {
@@ -34,7 +37,13 @@ struct played {
 template <class Actor>
 played<Actor> add(mini_world& world, const std::string& name) {
   auto log = std::make_shared<typename Actor::log>();
-  return {world.spawn<Actor>(world.add_host(name), log), log};
+  auto& host = world.add_host(name);
+  return {world.spawn<Actor>(host, log), log, &host};
+}
+
+/// The progress record of the peer that the test plays.
+record record_of(const played<donor>& of, const progress& what) {
+  return {fmt::format("{:016x}", of.on->id()), of.address, what.pack(), 0};
 }
 
 /// `newcomer` reads that `ahead` is at epoch 5, and asks it for the state. Returns the request.
@@ -43,9 +52,7 @@ progress downloads_from(mini_world& world, const caf::actor& newcomer, played<do
   theirs.epoch = 5;
   theirs.state = {7, 7};
   theirs.history = 100;
-  caf::anon_send(
-      newcomer,
-      found{progress_key, 0, {record{"00000000000000ff", ahead.address, theirs.pack(), 0}}});
+  caf::anon_send(newcomer, found{progress_key, 0, {record_of(ahead, theirs)}});
   world.settle();
   REQUIRE(ahead.seen<state_request>().size() == 1);
   return theirs;
@@ -574,9 +581,9 @@ TEST_CASE(
   CHECK(cache.find({}, current, 4)->offer().object == current->id);
   CHECK(cache.find(step_object({3, 1}), current, 4)->offer().samples == 32);
 
-  REQUIRE(cache.admit(one, *cache.find({2, 1}, current, 4), false, 1s));
-  CHECK(!cache.admit(two, *cache.find({3, 1}, current, 4), false, 1s)); // no place left
-  CHECK(cache.admit(two, *cache.find({3, 1}, current, 4), true, 1s));   // as a reserve
+  REQUIRE(cache.admit(one, {}, *cache.find({2, 1}, current, 4), false, 1s));
+  CHECK(!cache.admit(two, {}, *cache.find({3, 1}, current, 4), false, 1s)); // no place left
+  CHECK(cache.admit(two, {}, *cache.find({3, 1}, current, 4), true, 1s));   // as a reserve
   for (int i = 0; i < 3; ++i) go_on(2s);
   CHECK(has(2));  // leased
   CHECK(!has(3)); // leased, but only one state may be pinned
@@ -585,7 +592,7 @@ TEST_CASE(
   CHECK(!has_step(2)); // six are kept
   CHECK(has_step(3));
   cache.release(one);
-  CHECK(cache.admit(two, *cache.find({8, 1}, current, 4), false, 4s));
+  CHECK(cache.admit(two, {}, *cache.find({8, 1}, current, 4), false, 4s));
   CHECK(cache.uploads(4s) == 1);
   CHECK(cache.renew(one, {2, 1}, 9s));
   go_on(12s);
@@ -622,7 +629,8 @@ TEST_CASE(
        ahead = add<donor>(world, "ahead");
   auto pool = std::make_shared<state_pool>(std::make_shared<no_work>());
   auto newcomer =
-      world.spawn<peer>(world.add_host("newcomer"), peer_config{}, pool, directory.address);
+      world.spawn<delayed_peer>(world.add_host("newcomer"), peer_config{},
+                                overlap_options{overlap::update}, pool, directory.address);
   auto ask = [&] {
     caf::send_as(asks.address, newcomer, state_request{{}, 0, asks.address});
     world.settle();
@@ -641,10 +649,8 @@ TEST_CASE(
   auto also = add<donor>(world, "also");
   caf::send_as(ahead.address, ahead.seen<state_request>().front().reply_to, state_refused{});
   world.settle();
-  caf::anon_send(newcomer, found{progress_key,
-                                 0,
-                                 {record{"00000000000000fe", also.address, theirs.pack(), 0},
-                                  record{"00000000000000ff", ahead.address, theirs.pack(), 0}}});
+  caf::anon_send(newcomer,
+                 found{progress_key, 0, {record_of(ahead, theirs), record_of(also, theirs)}});
   world.settle();
   CHECK(also.seen<state_request>().size() == 1);
   CHECK(ahead.seen<state_request>().size() == 1);
@@ -667,7 +673,8 @@ TEST_CASE("a peer that downloads a state hands in its commits, and passes them o
   auto data = add<shard>(world, "data");
   auto pool = std::make_shared<state_pool>(std::make_shared<no_work>());
   auto newcomer =
-      world.spawn<peer>(world.add_host("newcomer"), peer_config{}, pool, directory.address);
+      world.spawn<delayed_peer>(world.add_host("newcomer"), peer_config{},
+                                overlap_options{overlap::update}, pool, directory.address);
   caf::anon_send(newcomer, found{"data.shard", 1, {record{"shard-0#1", data.address, {}, 0}}});
   downloads_from(world, newcomer, ahead);
   auto state = *pool->initial();
@@ -700,4 +707,69 @@ TEST_CASE("a peer that downloads a state hands in its commits, and passes them o
   caf::send_as(data.address, newcomer, commit_received{{4, 4}});
   CHECK(offered() == 0);
   CHECK(world.observed<misbehaved>().empty());
+}
+
+TEST_CASE("a member with many actors takes one place among the uploads") {
+  mini_world world;
+  auto& host = world.add_host("asker");
+  state_cache cache({.recent = 3, .pinned = 4, .steps = 16, .leases = 64, .uploads = 2});
+  const auto current = std::make_shared<const model_state>(a_state());
+  const auto object = cache.find({}, current, 4);
+  const member_id greedy{7, 7}, other{8, 8};
+  for (int i = 0; i < 10; ++i) {
+    const auto actor = world.spawn<donor>(host, std::make_shared<donor::log>());
+    CHECK(cache.admit(actor, greedy, *object, false, 1s));
+  }
+  CHECK(cache.uploads(1s) == 1);
+  CHECK(cache.admit(world.spawn<donor>(host, std::make_shared<donor::log>()), other, *object, false,
+                    1s));
+  CHECK(cache.uploads(1s) == 2);
+}
+
+TEST_CASE("a peer sends states, chunks and chains only to the host that asks for them") {
+  using victim_log = collector<state_offer, state_refused, state_chunk, chain_answer>;
+  mini_world world;
+  auto directory = add<donor>(world, "directory"), mallory = add<donor>(world, "mallory");
+  auto victim = add<victim_log>(world, "victim"), asker = add<victim_log>(world, "asker");
+  auto pool = std::make_shared<state_pool>(std::make_shared<no_work>());
+  auto trainer =
+      world.spawn<peer>(world.add_host("trainer"), peer_config{}, pool, directory.address);
+  caf::anon_send(trainer, found{progress_key, 0, {}});
+  world.settle();
+  const auto start = pool->initial();
+  const auto ask = [&](const caf::actor& from, const caf::actor& reply_to) {
+    caf::send_as(from, trainer, state_request{{}, 0, reply_to});
+    caf::send_as(from, trainer, state_chunk_request{start->id, 0, 64, reply_to});
+    caf::send_as(from, trainer, chain_request{{{0, start->id}}, reply_to});
+    caf::send_as(from, trainer, state_hold{start->id, 0, reply_to});
+    world.settle();
+  };
+  ask(mallory.address, victim.address);
+  CHECK(victim.seen<state_offer>().empty());
+  CHECK(victim.seen<state_chunk>().empty());
+  CHECK(victim.seen<state_refused>().empty());
+  CHECK(victim.seen<chain_answer>().empty());
+  CHECK(world.observed<misbehaved>().size() == 4);
+  ask(asker.address, asker.address);
+  CHECK(asker.seen<state_offer>().size() == 1);
+  CHECK(asker.seen<state_chunk>().size() == 1);
+  CHECK(asker.seen<chain_answer>().size() == 1);
+  CHECK(world.observed<misbehaved>().size() == 4);
+}
+
+TEST_CASE("a chunk has at most the size in which the donor serves, however much is asked for") {
+  using asker_log = collector<state_chunk>;
+  mini_world world;
+  auto directory = add<donor>(world, "directory");
+  auto asker = add<asker_log>(world, "asker");
+  auto pool = std::make_shared<state_pool>(std::make_shared<no_work>());
+  peer_config options;
+  options.fetch.chunk_bytes = 8; // the state has 16 bytes
+  auto trainer = world.spawn<peer>(world.add_host("trainer"), options, pool, directory.address);
+  caf::anon_send(trainer, found{progress_key, 0, {}});
+  caf::send_as(asker.address, trainer,
+               state_chunk_request{pool->initial()->id, 0, 1u << 30, asker.address});
+  world.settle();
+  REQUIRE(asker.seen<state_chunk>().size() == 1);
+  CHECK(asker.seen<state_chunk>()[0].data.size() == 8);
 }

@@ -37,15 +37,15 @@ struct lab {
   }
   void add(peer_id peer, const progress& what) { add(peer, what, peer); }
   void read() {
-    table.replace(
-        records, 1, 1s,
-        [this](const caf::actor& address) {
-          for (const auto& [id, known] : hosts)
-            if (known == address)
-              return progress_table::owner{id, members.contains(id) ? members[id] : member_id{id, 0}};
-          return progress_table::owner{};
-        },
-        {1, 0});
+    table.replace(records, 1, 1s,
+                  [this](const caf::actor& address) {
+                    for (const auto& [id, known] : hosts)
+                      if (known == address)
+                        return progress_table::owner{id, members.contains(id) ? members[id]
+                                                                              : member_id{id, 0}};
+                    return progress_table::owner{};
+                  },
+                  {1, 0});
   }
 };
 

@@ -107,8 +107,7 @@ TEST_CASE("chain: a locator names recent states closely, older ones sparsely, an
 TEST_CASE("chain: two chains find a common state close to their last one") {
   const auto ours = chain_of(100);
   chain theirs = chain_of(90);
-  for (const auto& step : steps_from(theirs.head(), 30, {7}, 9))
-    REQUIRE(theirs.extend(step).ok());
+  for (const auto& step : steps_from(theirs.head(), 30, {7}, 9)) REQUIRE(theirs.extend(step).ok());
   const auto common = theirs.common(ours.locator());
   REQUIRE(common);
   CHECK(ours.contains(*common));
