@@ -56,11 +56,10 @@ struct summary {
   };
   /// One virtual day; the last one may be shorter.
   struct day_totals {
-    double peers = 0;                    ///< mean number of peers present
-    std::vector<accusation> accusations; ///< by host, then by the number of times
-    std::uint64_t epochs = 0;            ///< steps of the swarm
-    std::uint64_t samples = 0;           ///< samples in completed rounds
-    std::uint64_t bytes_sent = 0;        ///< bytes that all hosts sent
+    double peers = 0;             ///< mean number of peers present
+    std::uint64_t epochs = 0;     ///< steps of the swarm
+    std::uint64_t samples = 0;    ///< samples in completed rounds
+    std::uint64_t bytes_sent = 0; ///< bytes that all hosts sent
     bool operator==(const day_totals&) const = default;
   };
   /// Messages of a host that no correct host sends.
@@ -83,7 +82,8 @@ struct summary {
   double virtual_seconds = 0, wall_seconds = 0;
   std::uint64_t peak_rss_bytes = 0;
   std::uint64_t epochs = 0;
-  std::uint64_t samples = 0; ///< samples in completed rounds
+  std::vector<accusation> accusations; ///< by host, then by the number of times
+  std::uint64_t samples = 0;           ///< samples in completed rounds
   losses loss;
   round_totals rounds;
   sent_bytes bytes_sent;

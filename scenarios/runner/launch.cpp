@@ -287,7 +287,7 @@ actors::shard_finder runner::state::find_shards(const actors::host& by) {
     if (const auto name = in->net().name_of(host); !name.empty()) return number(name);
     // This process has had no link to that host. Without keys, a name would prove nothing.
     if (!options.node || !options.node->admits) return 0;
-    netem::wire::admitted who;
+    netem::wire::certified_member who;
     std::string detail;
     if (certificate.empty() ||
         options.node->admits->check(std::string{certificate}, by.utc_ns(), who, detail) !=
