@@ -11,10 +11,11 @@
 #include "actors/message_list.hpp"
 #include "actors/reachability/messages.hpp"
 #include "actors/training/messages.hpp"
+#include "actors/trust/evidence.hpp"
 
 namespace shoal::actors {
 
 using all_messages = joined<averager_messages, dht_messages, data_messages, averaging_messages,
-                            state_messages, host_messages, reachability_messages>;
+                            state_messages, host_messages, reachability_messages, trust_messages>;
 
 } // namespace shoal::actors

@@ -68,23 +68,24 @@ digest member_statement(const group_begun& of, const member_info& who) {
   return out.finish();
 }
 
-digest group_statement(const group_id& group) {
-  auto out = statement("shoal.group");
-  add(out, group);
-  return out.finish();
+id128 attempt_of(const group_begun& roster) {
+  auto out = statement("shoal.attempt");
+  out.add(roster.epoch);
+  add(out, roster.state);
+  out.add(roster.attempt);
+  return id128::from(out.finish());
+}
+
+digest group_statement(const group_begun& roster) {
+  return statement_about(statement_kind::group, attempt_of(roster), roster.group);
 }
 
 digest vote_statement(const group_id& round, const id128& version) {
-  auto out = statement("shoal.vote");
-  add(out, round);
-  add(out, version);
-  return out.finish();
+  return statement_about(statement_kind::vote, round, version);
 }
 
 digest decline_statement(const group_id& round) {
-  auto out = statement("shoal.decline");
-  add(out, round);
-  return out.finish();
+  return statement_about(statement_kind::vote, round, {});
 }
 
 group_id group_of(const group_begun& roster) {
@@ -157,7 +158,7 @@ result<void> check_roster(const group_begun& roster, const signature_check& is_s
       return wrong(fmt::format("member {} did not sign its entry", i));
   }
   if (roster.group != group_of(roster)) return wrong("the group id is not the roster's");
-  if (!is_signed_by(members[roster.leader].key, group_statement(roster.group), roster.by))
+  if (!is_signed_by(members[roster.leader].key, group_statement(roster), roster.by))
     return wrong("the leader did not sign it");
   return {};
 }
@@ -218,6 +219,27 @@ result<void> check(const round_certificate& certificate, host& by) {
                     [&](const auto& vote) { return by.admits(members[vote.member].key, {}); });
   if (admitted < votes_needed(voters)) return wrong("too few voters are known to be admitted");
   return {};
+}
+
+evidence evidence_of(const contradiction& proof) {
+  evidence out;
+  out.culprit = proof.culprit;
+  if (proof.what == contradiction::kind::two_groups) {
+    out.kind = static_cast<std::uint8_t>(statement_kind::group);
+    out.subject = attempt_of(proof.first_roster);
+    out.first = proof.first_roster.group;
+    out.second = proof.second_roster.group;
+    out.first_by = proof.first_roster.by;
+    out.second_by = proof.second_roster.by;
+  } else {
+    out.kind = static_cast<std::uint8_t>(statement_kind::vote);
+    out.subject = proof.round;
+    out.first = proof.first;
+    out.second = proof.second;
+    out.first_by = proof.first_by;
+    out.second_by = proof.second_by;
+  }
+  return out;
 }
 
 bool contradiction::holds(const signature_check& is_signed_by) const {

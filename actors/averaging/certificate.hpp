@@ -15,6 +15,7 @@
 
 #include "actors/averaging/messages.hpp"
 #include "actors/averaging/part_outcome.hpp"
+#include "actors/trust/evidence.hpp"
 #include "kernels/base/payload.hpp"
 #include "kernels/base/result.hpp"
 
@@ -40,17 +41,15 @@ struct round_certificate {
   group_id round() const;
 };
 
-/// host::is_signed_by, or a test's stand-in.
-using signature_check =
-    std::function<bool(const key256& key, const digest& statement, const signature& by)>;
-
 // -- statements
 
 /// The member takes part in a round with these fields of the roster: epoch, state, value_count and
 /// codec.
 digest member_statement(const group_begun& of, const member_info& who);
 /// The leader has closed this group.
-digest group_statement(const group_id& group);
+digest group_statement(const group_begun& roster);
+/// The subject of that statement: a leader makes one group in an attempt.
+id128 attempt_of(const group_begun& roster);
 digest vote_statement(const group_id& round, const id128& version);
 /// The signer takes no part in the round, and never votes in it.
 digest decline_statement(const group_id& round);
@@ -103,5 +102,8 @@ struct contradiction {
 
   bool holds(const signature_check& is_signed_by) const;
 };
+
+/// The same without the rosters. Requires: `proof` holds.
+evidence evidence_of(const contradiction& proof);
 
 } // namespace shoal::actors

@@ -379,6 +379,8 @@ bool group_actor::is_signed_by(const key256& key, const digest& statement,
 }
 void group_actor::convict(peer_id culprit, const contradiction& proof) {
   here().observe(contradicted{culprit, proof});
+  // The host's DHT node bans the culprit, and tells the others.
+  if (request_.dht) send(request_.dht, evidence_of(proof));
   misbehaviour(culprit, "two signed statements that contradict each other");
 }
 void group_actor::suspect(peer_id culprit, std::string why) {

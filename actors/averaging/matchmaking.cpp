@@ -460,7 +460,7 @@ void matchmaking::close() {
   }
   if (!slow) begin.rate_factors.clear();
   begin.group = group_of(begin);
-  begin.by = io_.sign(group_statement(begin.group));
+  begin.by = io_.sign(group_statement(begin));
   begin.boundaries = boundaries_of(begin);
   over_ = true;
   begun_ = begin;

@@ -85,6 +85,7 @@ caf::behavior dht_node::make_behavior() {
         note_activity();
         on_introduced(m);
       },
+      [this](const evidence& m) { on_evidence(m); },
   };
 }
 

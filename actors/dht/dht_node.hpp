@@ -174,6 +174,7 @@ private:
   void on_lookup(const lookup& what);
   void on_serve(const serve& what);
   void on_introduced(const introduced& what);
+  void on_evidence(const evidence& what);
   void publish(const std::string& key, record entry, bool withdrawn);
 
   // Messages of other nodes.

@@ -1,6 +1,8 @@
 // DHT node: joining, the nodes that it keeps and gives up, and maintenance. The rules are in
 // dht_node.hpp.
 #include "actors/dht/dht_node.hpp"
+#include "actors/trust/evidence.hpp"
+#include "actors/trust/identity.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -255,6 +257,16 @@ void dht_node::refresh_table() {
   if (prefixes.empty()) return;
   const auto prefix = prefixes[state_->draws.below(prefixes.size())];
   start_search(random_at(state_->self.id, prefix, state_->draws), {}, goal::refresh);
+}
+
+/// Every host has a DHT node, so the nodes carry evidence: each one passes it on to its contacts,
+/// once.
+void dht_node::on_evidence(const evidence& what) {
+  if (here().is_banned(member_of(what.culprit))) return;
+  if (!here().ban(what)) return misbehaviour(0, "evidence that proves nothing");
+  auto& table = state_->table;
+  if (const auto culprit = table.of_member(member_of(what.culprit))) table.remove(culprit->id);
+  for (const auto& other : table.nearest(state_->self.id, table.size())) send(other.address, what);
 }
 
 } // namespace shoal::actors

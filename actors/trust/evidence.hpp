@@ -41,7 +41,7 @@ struct evidence {
   bool operator==(const evidence&) const = default;
 };
 
-/// host::is_signed_by.
+/// host::is_signed_by, or a test's stand-in.
 using signature_check =
     std::function<bool(const key256& key, const digest& statement, const signature& by)>;
 
@@ -68,5 +68,7 @@ public:
 private:
   std::map<member_id, evidence> all_;
 };
+
+using trust_messages = message_list<row<evidence, traffic::control, scope::remote>>;
 
 } // namespace shoal::actors

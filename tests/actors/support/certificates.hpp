@@ -30,7 +30,7 @@ inline void sign(round_certificate& what, const std::vector<signer>& members) {
   };
   for (auto& who : roster.members) who.by = host_of(who)->sign(member_statement(roster, who));
   roster.group = group_of(roster);
-  roster.by = host_of(roster.members[roster.leader])->sign(group_statement(roster.group));
+  roster.by = host_of(roster.members[roster.leader])->sign(group_statement(roster));
   for (auto& vote : what.votes)
     vote.by =
         host_of(roster.members[vote.member])->sign(vote_statement(what.round(), what.version));

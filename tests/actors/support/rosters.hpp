@@ -18,7 +18,7 @@ inline void sign_entry(const group_begun& of, member_info& who, const mini_host&
 /// Gives the roster its id and the leader's signature.
 inline void close_roster(group_begun& roster, const mini_host& leader) {
   roster.group = group_of(roster);
-  roster.by = leader.sign(group_statement(roster.group));
+  roster.by = leader.sign(group_statement(roster));
 }
 
 /// The roster with all signatures. Entries that have one already keep it. Requires: `by` are the
