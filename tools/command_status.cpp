@@ -1,6 +1,7 @@
 // shoal status and shoal drain: an operator's question to a running swarm, and an order to a node.
 #include "kernels/base/units.hpp"
 #include "netem/wire/address.hpp"
+#include "netem/wire/clean_text.hpp"
 #include "netem/wire/credentials.hpp"
 #include "netem/wire/send_control_request.hpp"
 #include "scenarios/observe/node_report.hpp"
@@ -49,6 +50,23 @@ struct seen_host {
   std::string known_from; // the neighbour that reported it
 };
 
+/// The hosts that are listed, and those that do not answer. A host that lies about its neighbours
+/// cannot keep the program busy for longer.
+constexpr std::size_t most_hosts = 4096, most_without_answer = 128;
+
+/// Makes all text of a report safe to print.
+void clean(node_report& report) {
+  using netem::wire::clean_text;
+  for (auto* each : {&report.name, &report.scenario, &report.version, &report.role, &report.phase})
+    *each = clean_text(*each);
+  for (auto& each : report.last_rounds) {
+    each.outcome = clean_text(each.outcome);
+    each.reason = clean_text(each.reason);
+  }
+  for (auto& each : report.neighbours)
+    for (auto* text : {&each.name, &each.address, &each.relay}) *text = clean_text(*text);
+}
+
 /// Asks the host at `join`, then its linked hosts, then theirs, and so on. Errors: the first host
 /// does not answer.
 result<std::map<std::string, seen_host>>
@@ -58,13 +76,17 @@ ask_around(const address& join, const std::optional<netem::wire::credentials>& k
         netem::wire::send_control_request(where, {}, keys ? keys->channel : nullptr,
                                           keys ? keys->admits : nullptr, "status", answer_patience);
     if (!answer) return failure{answer.error()};
-    return scenarios::node_report_from_json(*answer);
+    auto report = scenarios::node_report_from_json(*answer);
+    if (report) clean(*report);
+    return report;
   };
+  std::size_t without_answer = 0;
   std::map<std::string, seen_host> out;
   auto first = ask(join);
   if (!first) return failure{first.error()};
   const auto note = [&](node_report report, const std::string& where) {
     for (const auto& other : report.neighbours) {
+      if (out.size() >= most_hosts && !out.contains(other.name)) continue;
       auto& host = out[other.name];
       if (host.where.empty()) host.where = other.address;
       if (host.known_from.empty()) host.known_from = report.name;
@@ -77,6 +99,7 @@ ask_around(const address& join, const std::optional<netem::wire::credentials>& k
   for (;;) {
     std::vector<std::pair<std::string, std::future<result<node_report>>>> asked;
     for (auto& [name, host] : out) {
+      if (without_answer >= most_without_answer) break;
       if (host.says || !host.why_not.empty() || host.where.empty() || asked.size() == asked_at_once)
         continue;
       const auto where = netem::wire::parse_address(host.where);
@@ -88,6 +111,7 @@ ask_around(const address& join, const std::optional<netem::wire::credentials>& k
     if (asked.empty()) return out;
     for (auto& [name, answer] : asked) {
       auto report = answer.get();
+      without_answer += !report;
       if (report && report->name == name)
         note(*std::move(report), out[name].where);
       else

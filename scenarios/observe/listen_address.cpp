@@ -73,4 +73,30 @@ result<std::uint16_t> try_to_listen(const listen_address& at) {
                      : reinterpret_cast<sockaddr_in&>(storage).sin_port);
 }
 
+namespace {
+
+/// True for the digits of an IPv4 address, or an IPv6 address in brackets. No name of another
+/// machine looks like this, so a page of another site cannot have it as its name.
+bool is_number(std::string_view host) {
+  const bool is_v6 = host.starts_with('[') && host.ends_with(']');
+  const std::string_view allowed = is_v6 ? "[]0123456789abcdefABCDEF:." : "0123456789.";
+  return !host.empty() && host.find_first_not_of(allowed) == std::string_view::npos;
+}
+
+} // namespace
+
+bool is_own_name(std::string_view header, std::string_view machine, std::string_view own_host) {
+  auto host = header;
+  if (const std::size_t colon = host.rfind(':');
+      colon != std::string_view::npos && host.find(']', colon) == std::string_view::npos)
+    host = host.substr(0, colon);
+  return host == "localhost" || is_number(host) || (!own_host.empty() && host == own_host) ||
+         (!machine.empty() && host == machine);
+}
+
+std::string machine_name() {
+  char name[256] = "";
+  return gethostname(name, sizeof(name) - 1) == 0 ? name : "";
+}
+
 } // namespace shoal::scenarios

@@ -33,4 +33,13 @@ result<listen_address> parse_listen_address(std::string_view text);
 /// Errors: the system's reason why listening fails.
 result<std::uint16_t> try_to_listen(const listen_address& at);
 
+/// Whether a server answers to the name in a request's Host header. `own_host` is its address as in
+/// a URL, and `machine` the name of this machine if other machines reach the server. 'localhost'
+/// and addresses in digits are its own names, too. The check stops a foreign page that makes the
+/// browser send requests under a foreign name (DNS rebinding).
+bool is_own_name(std::string_view header, std::string_view machine, std::string_view own_host);
+
+/// The name of this machine; empty if the system does not tell it.
+std::string machine_name();
+
 } // namespace shoal::scenarios

@@ -1,4 +1,6 @@
-// Serves metrics to Prometheus over HTTP, at /metrics.
+// Serves metrics to Prometheus over HTTP, at /metrics. One thread of libmicrohttpd answers all
+// scrapers, and a slow one delays nobody. Limits: 64 connections, each for one request and 20 s.
+// The server answers only to its own names (is_own_name() in listen_address.hpp).
 #pragma once
 
 #include "kernels/base/result.hpp"
@@ -9,7 +11,6 @@
 #include <string_view>
 
 namespace prometheus {
-class Exposer;
 class Registry;
 } // namespace prometheus
 
@@ -31,9 +32,10 @@ public:
   const std::string& url() const noexcept { return url_; }
 
 private:
-  metrics_server(std::unique_ptr<prometheus::Exposer> exposer, std::string url);
+  struct state;
+  metrics_server(std::unique_ptr<state> s, std::string url);
 
-  std::unique_ptr<prometheus::Exposer> exposer_;
+  std::unique_ptr<state> state_;
   std::string url_;
 };
 

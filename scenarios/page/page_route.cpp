@@ -1,26 +1,17 @@
 #include "scenarios/page/page_route.hpp"
 
+#include "scenarios/observe/listen_address.hpp"
+
 #include <charconv>
 
 namespace shoal::scenarios {
 
-namespace {
-
-bool is_ours(std::string_view host, std::string_view own_host) {
-  if (const std::size_t colon = host.rfind(':');
-      colon != std::string_view::npos && host.find(']', colon) == std::string_view::npos)
-    host = host.substr(0, colon);
-  return host == "localhost" || host == "127.0.0.1" || host == "[::1]" || host == own_host;
-}
-
-} // namespace
-
-page_route route_of(const page_request& asked, std::size_t runs, bool loopback,
+page_route route_of(const page_request& asked, std::size_t runs, std::string_view machine,
                     std::string_view own_host) {
   using kind = page_route::kind;
   constexpr std::string_view before = "/runs/", behind = "/events";
   if (asked.method != "GET" && asked.method != "HEAD") return {kind::no_such_method};
-  if (loopback && asked.host && !is_ours(*asked.host, own_host)) return {kind::not_our_name};
+  if (asked.host && !is_own_name(*asked.host, machine, own_host)) return {kind::not_our_name};
   if (asked.path == "/") return {kind::page};
   if (asked.path == "/runs") return {kind::runs};
   if (asked.path.size() <= before.size() + behind.size() || !asked.path.starts_with(before) ||

@@ -29,10 +29,10 @@ struct page_route {
 };
 
 /// Returns the route of a request. `runs` is the number of served runs. `own_host` is the server's
-/// address, as in a URL. `loopback` means that only this machine reaches the server. The server
-/// then accepts only its own names in the Host header. This check stops a foreign page that makes
-/// the browser send requests under a foreign name (DNS rebinding).
-page_route route_of(const page_request& asked, std::size_t runs, bool loopback,
+/// address, as in a URL, and `machine` the name of this machine if other machines reach the server.
+/// The Host header may have one of the two, 'localhost', or an address in digits. This check stops
+/// a foreign page that makes the browser send requests under a foreign name (DNS rebinding).
+page_route route_of(const page_request& asked, std::size_t runs, std::string_view machine,
                     std::string_view own_host);
 
 } // namespace shoal::scenarios

@@ -69,6 +69,7 @@ struct page_server::state {
     std::deque<std::shared_ptr<const std::string>> pending;
     std::size_t sent = 0; // bytes of pending.front() that are sent
     bool suspended = false, told_end = false;
+    steady::time_point took = steady::now(); // when the client took bytes last
 
     stream(state* s, page_feed* f, MHD_Connection* c) : server(s), feed(f), connection(c) {
       ++feed->readers_;
@@ -83,8 +84,7 @@ struct page_server::state {
   };
 
   MHD_Daemon* daemon = nullptr;
-  bool loopback = true;
-  std::string page, own_host;
+  std::string page, own_host, machine;
   std::mutex guard; // guards the members below
   std::vector<std::shared_ptr<page_feed>> feeds;
   std::set<stream*> streams;
@@ -137,6 +137,7 @@ bool page_server::state::stream::collect() {
 ssize_t page_server::state::on_read(void* of, uint64_t, char* into, size_t most) {
   auto& reader = *static_cast<stream*>(of);
   std::lock_guard lock(reader.server->guard);
+  reader.took = steady::now();
   if (reader.pending.empty() && !reader.collect()) {
     if (reader.told_end || reader.server->closing) return MHD_CONTENT_READER_END_OF_STREAM;
     reader.suspended = true;
@@ -171,7 +172,10 @@ void page_server::state::on_free(void* of) {
 void page_server::state::wake() {
   std::lock_guard lock(guard);
   for (stream* reader : streams)
-    if (std::exchange(reader->suspended, false)) MHD_resume_connection(reader->connection);
+    if (std::exchange(reader->suspended, false)) {
+      reader->took = steady::now();
+      MHD_resume_connection(reader->connection);
+    }
 }
 
 /// Closes connections that exceed a time limit. The daemon itself closes only idle connections.
@@ -185,6 +189,11 @@ void page_server::state::reap() {
           (one.doing == connection::taking && waited > time_to_take))
         shutdown(one.descriptor, SHUT_RDWR);
     }
+    // A client that reads along and takes nothing keeps its place from others.
+    for (const stream* reader : streams)
+      if (!reader->suspended && steady::now() - reader->took > time_to_take)
+        if (const auto found = connections.find(reader->connection); found != connections.end())
+          shutdown(found->second.descriptor, SHUT_RDWR);
   }
 }
 
@@ -270,7 +279,7 @@ MHD_Result page_server::state::answer(MHD_Connection* to, const char* url, const
   }();
   const auto route = route_of(
       {method, url, host == nullptr ? std::nullopt : std::optional<std::string_view>(host)},
-      shown.size(), loopback, own_host);
+      shown.size(), machine, own_host);
   switch (route.what) {
   case page_route::kind::no_such_method:
     return reply(to, MHD_HTTP_METHOD_NOT_ALLOWED, plain, "only GET and HEAD\n", true);
@@ -350,7 +359,7 @@ page_server::listen(std::string_view address, std::string page,
   auto s = std::make_unique<state>();
   s->page = std::move(page);
   s->feeds = std::move(feeds);
-  s->loopback = wanted->loopback();
+  if (!wanted->loopback()) s->machine = machine_name();
   s->own_host = wanted->v6 ? "[" + wanted->host + "]" : wanted->host;
   for (int tries = 1;; ++tries) {
     auto at = *wanted;

@@ -6,7 +6,8 @@
 // clients, and the run never waits for this thread. A slow client skips versions: it gets the
 // newest version of each section when it is ready again. Limits: 256 connections, 64 streams of
 // events, 16 KiB of headers. The server closes a connection if a request is incomplete after 10 s
-// or the client is idle for 15 s. A client has 60 s to take an answer.
+// or the client is idle for 15 s. A client has 60 s to take an answer, and a reader of
+// events 60 s for each piece.
 #pragma once
 
 #include "kernels/base/result.hpp"

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <string>
+#include <vector>
 
 using namespace shoal;
 using namespace shoal::scenarios;
@@ -15,7 +16,7 @@ using namespace shoal::scenarios;
 namespace {
 
 /// The answer to an HTTP GET of a URL at 127.0.0.1, headers included.
-std::string get(const std::string& url) {
+std::string get(const std::string& url, const std::string& headers = "") {
   const std::size_t colon = url.rfind(':');
   sockaddr_in at{};
   at.sin_family = AF_INET;
@@ -23,7 +24,8 @@ std::string get(const std::string& url) {
   at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   const int descriptor = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   REQUIRE(connect(descriptor, reinterpret_cast<sockaddr*>(&at), sizeof at) == 0);
-  const std::string request = "GET " + url.substr(url.find('/', colon)) + " HTTP/1.0\r\n\r\n";
+  const std::string request =
+      "GET " + url.substr(url.find('/', colon)) + " HTTP/1.0\r\n" + headers + "\r\n";
   REQUIRE(write(descriptor, request.data(), request.size()) ==
           static_cast<ssize_t>(request.size()));
   std::string out;
@@ -51,6 +53,44 @@ TEST_CASE("metrics are served as they are now, and no longer than they live") {
     CHECK(get(url).find("\nshoal_epoch 4\n") != std::string::npos);
   }
   CHECK(get(url).find("shoal_epoch") == std::string::npos);
+}
+
+TEST_CASE("metrics are served to no page that makes a browser ask under a foreign name") {
+  for (const char* at : {"127.0.0.1:0", "0.0.0.0:0"}) {
+    auto server = metrics_server::listen(at);
+    REQUIRE_MESSAGE(server.ok(), server.error());
+    metrics values;
+    (*server)->serve(values.registry());
+    const auto serves = [&](const std::string& name) {
+      return get((*server)->url(), "Host: " + name + "\r\n").find("shoal_epoch") !=
+             std::string::npos;
+    };
+    for (const char* own : {"localhost:9464", "127.0.0.1", "10.1.2.3:9464", "[::1]:9464"})
+      CHECK(serves(own));
+    for (const char* foreign : {"evil.example", "evil.example:9464", "127.0.0.1.evil.example"})
+      CHECK_FALSE(serves(foreign));
+  }
+}
+
+TEST_CASE("scrapers that read nothing delay no other one") {
+  auto server = metrics_server::listen("127.0.0.1:0");
+  REQUIRE_MESSAGE(server.ok(), server.error());
+  metrics values;
+  (*server)->serve(values.registry());
+  const auto port = std::stoi((*server)->url().substr(std::string("http://127.0.0.1:").size()));
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_port = htons(static_cast<std::uint16_t>(port));
+  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  std::vector<int> slow;
+  for (int i = 0; i < 20; ++i) {
+    slow.push_back(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    REQUIRE(connect(slow.back(), reinterpret_cast<sockaddr*>(&to), sizeof to) == 0);
+    const std::string half = i % 2 == 0 ? "GET /met" : "GET /metrics HTTP/1.1\r\n\r\n";
+    REQUIRE(write(slow.back(), half.data(), half.size()) == static_cast<ssize_t>(half.size()));
+  }
+  CHECK(get((*server)->url()).find("shoal_epoch") != std::string::npos);
+  for (const int each : slow) close(each);
 }
 
 TEST_CASE("an address that is none, or that cannot be had, is refused with the reason") {

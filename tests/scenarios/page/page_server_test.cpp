@@ -167,6 +167,20 @@ TEST_CASE("methods that change things, other names, and what is no request are r
   CHECK(status_of(get(*s.server, "/")) == 200);
 }
 
+TEST_CASE("a server that other machines reach answers to its addresses and not to foreign names") {
+  const auto server = page_server::listen("0.0.0.0:0", "p", {});
+  REQUIRE_MESSAGE(server.ok(), server.error());
+  const auto status = [&](const char* name) {
+    return status_of(ask(**server, fmt::format("GET / HTTP/1.1\r\nHost: {}\r\n"
+                                               "Connection: close\r\n\r\n",
+                                               name)));
+  };
+  for (const char* own : {"localhost:1", "127.0.0.1", "10.1.2.3:8080", "[fe80::1]:8080"})
+    CHECK(status(own) == 200);
+  for (const char* foreign : {"evil.example", "evil.example:8080", "1.2.3.4.evil.example", "[x]:1"})
+    CHECK(status(foreign) == 403);
+}
+
 TEST_CASE("headers and bodies beyond all measure are refused") {
   served s;
   const std::string many(1 << 20, 'x');
