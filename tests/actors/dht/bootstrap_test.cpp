@@ -109,14 +109,14 @@ TEST_CASE("DHT lost nodes: a dead node is named until a message of it arrives, a
           "too many is forgotten") {
   lost_nodes lost;
   lost.remember(node(1));
-  lost.died(node(1).id);
-  CHECK(lost.is_dead(node(1).id));
+  lost.died(node(1));
+  CHECK(lost.is_dead(node(1)));
   CHECK(lost.silent().empty());
-  lost.heard(node(1).id);
-  CHECK_FALSE(lost.is_dead(node(1).id));
-  for (std::uint32_t n = 2; n < 3 + lost_nodes::most_dead; ++n) lost.died(node(n).id);
-  CHECK_FALSE(lost.is_dead(node(2).id));
-  CHECK(lost.is_dead(node(3).id));
+  lost.heard(node(1));
+  CHECK_FALSE(lost.is_dead(node(1)));
+  for (std::uint32_t n = 2; n < 3 + lost_nodes::most_dead; ++n) lost.died(node(n));
+  CHECK_FALSE(lost.is_dead(node(2)));
+  CHECK(lost.is_dead(node(3)));
 }
 
 TEST_CASE(
@@ -133,17 +133,17 @@ TEST_CASE(
 TEST_CASE(
     "DHT lost nodes: a silent node has one planned probe, and a node that came back needs none") {
   lost_nodes lost;
-  CHECK_FALSE(lost.needs_probe(node(1).id));
+  CHECK_FALSE(lost.needs_probe(node(1)));
   lost.remember(node(1));
-  CHECK(lost.needs_probe(node(1).id));
-  lost.plan_probe(7, node(1).id);
-  CHECK_FALSE(lost.needs_probe(node(1).id));
+  CHECK(lost.needs_probe(node(1)));
+  lost.plan_probe(7, node(1));
+  CHECK_FALSE(lost.needs_probe(node(1)));
   CHECK_FALSE(lost.take_probe(8));
   const auto due = lost.take_probe(7);
   REQUIRE(due);
   CHECK(due->id == node(1).id);
   CHECK_FALSE(lost.take_probe(7));
-  lost.plan_probe(9, node(1).id);
+  lost.plan_probe(9, node(1));
   lost.forget(node(1).id);
   CHECK_FALSE(lost.take_probe(9));
 }

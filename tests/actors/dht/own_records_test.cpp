@@ -1,11 +1,13 @@
 #include "actors/dht/merge_records.hpp"
 #include "actors/dht/own_records.hpp"
 #include "actors/dht/read_cache.hpp"
+#include "tests/actors/support/mini_world.hpp"
 
 #include <doctest/doctest.h>
 
 using namespace shoal;
 using namespace shoal::actors;
+using namespace shoal::actors::testing;
 using namespace std::chrono_literals;
 
 namespace {
@@ -36,7 +38,8 @@ std::string text(const std::vector<shared<record>>& records) {
 }
 
 struct fixture {
-  identity me{stream(1, "own_records_test")}, other{stream(2, "own_records_test")};
+  mini_world world;
+  mini_host &me = world.add_host("me"), &other = world.add_host("other");
   own_records own{me, 3600s, nullptr};
 };
 
@@ -70,7 +73,7 @@ TEST_CASE("DHT own records: versions ascend, even if the clock does not") {
   CHECK(version() == 100);
   f.own.publish("k", entry("a", 60), false, 50);
   CHECK(version() == 101);
-  CHECK(is_genuine("k", *f.own.living("k", 0, 1).at(0), nullptr));
+  CHECK(not_genuine(f.other, "k", *f.own.living("k", 0, 1).at(0), nullptr).empty());
 }
 
 TEST_CASE("DHT own records: a withdrawal lasts as long as any older version") {
@@ -123,9 +126,9 @@ TEST_CASE("DHT reads: a reader gets the newest version of each sub-key, in order
           "withdrawn or expired ones") {
   fixture f;
   record_store kept, read;
-  const auto put = [&](record_store& in, const identity& by, record what, std::uint64_t version,
+  const auto put = [&](record_store& in, const host& by, record what, std::uint64_t version,
                        bool withdrawn = false) {
-    CHECK(in.put("k", by.sign("k", std::move(what), version, withdrawn), 0));
+    CHECK(in.put("k", sign_record(by, "k", std::move(what), version, withdrawn), 0));
   };
   put(kept, f.other, entry("c", 60, '1'), 1);
   put(kept, f.other, entry("e", 10, '1'), 1);
@@ -181,4 +184,30 @@ TEST_CASE("DHT reads: with too many keys, the least recently used one is forgott
   CHECK(cache.has("0"));
   CHECK(cache.has("new"));
   CHECK_FALSE(cache.has("1"));
+}
+
+TEST_CASE(
+    "DHT reads: each owner's record under a sub-key is given, and under 'progress' the last of "
+    "each owner") {
+  fixture f;
+  record_store kept, read;
+  const auto put = [&](record_store& in, const std::string& key, const host& by, record what,
+                       std::uint64_t version) {
+    CHECK(in.put(key, sign_record(by, key, std::move(what), version, false), 0));
+  };
+  for (const std::string key : {"k", "progress"}) {
+    put(kept, key, f.other, entry("a", 60, '1'), 1);
+    put(read, key, f.other, entry("b", 60, '2'), 2);
+    put(kept, key, f.me, entry("c", 60, '1'), 1);
+    f.own.publish(key, entry("a", 60, '3'), false, 100);
+  }
+  const auto all = [&](const std::string& key) {
+    return merge_records(key, kept, read, f.own, 0, false);
+  };
+  REQUIRE(all("k").size() == 4);
+  std::size_t of_me = 0;
+  for (const auto& each : all("k")) of_me += each->owner == f.me.key() ? 1 : 0;
+  CHECK(of_me == 2);
+  // Each has restarted. One source still has the record of the earlier incarnation.
+  CHECK(text(all("progress")) == "a=3 b=2");
 }

@@ -16,7 +16,7 @@ using keys = std::vector<std::string>;
 
 /// The id at a distance from the key "k". Ids are then ordered like replicas.
 node_id at(std::uint32_t step) {
-  return distance(node_id::of_key("k"), {0, 0, step});
+  return distance(node_id::of_key("k"), {0, step, 0});
 }
 contact node(std::uint32_t step) {
   return {at(step), {}};
@@ -78,8 +78,8 @@ TEST_CASE(
 TEST_CASE("DHT replicas: a set is stale when a member leaves, or when this node's role changes") {
   fixture f;
   f.renew({10, 12, 14}, 0s);
-  CHECK(f.sets.left(at(11)).empty());
-  CHECK(f.sets.left(at(12)) == keys{"k"});
+  CHECK(f.sets.left(node(11)).empty());
+  CHECK(f.sets.left(node(12)) == keys{"k"});
   CHECK(f.sets.find("k")->members.size() == 2);
   CHECK(f.sets.find("k")->stale);
   f.renew({10, 12, 14}, 0s);
@@ -136,7 +136,7 @@ TEST_CASE("DHT replicas: a node takes its place among the nearest") {
   const auto steps = [&](std::vector<contact> nearest, std::uint32_t self, std::size_t most) {
     std::vector<std::uint32_t> out;
     for (const auto& c : with_self(target, std::move(nearest), node(self), most))
-      out.push_back(distance(target, c.id).low);
+      out.push_back(static_cast<std::uint32_t>(distance(target, c.id).middle));
     return out;
   };
   CHECK(steps({}, 5, 3) == std::vector<std::uint32_t>{5});
@@ -164,7 +164,7 @@ TEST_CASE("DHT polls: replicas are asked one after the other, each once") {
   replica_polls polls(at(20));
   const std::vector<contact> replicas{node(10), node(20), node(12), node(13)};
   const auto next = [&](std::uint32_t left_alone = 0) {
-    return polls.next("k", replicas, [&](const node_id& id) { return id == at(left_alone); });
+    return polls.next("k", replicas, [&](const contact& c) { return c.id == at(left_alone); });
   };
   const auto first = next(), second = next(), third = next();
   REQUIRE((first.ask && second.ask && third.ask));
@@ -187,10 +187,10 @@ TEST_CASE("DHT polls: replicas are asked one after the other, each once") {
 TEST_CASE("DHT polls: a node that is left alone is not asked, and an answer ends the poll") {
   replica_polls polls(at(20));
   const std::vector<contact> replicas{node(10), node(11)};
-  const auto step = polls.next("k", replicas, [&](const node_id& id) { return id == at(10); });
+  const auto step = polls.next("k", replicas, [&](const contact& c) { return c.id == at(10); });
   REQUIRE(step.ask);
   CHECK(step.ask->id == at(11));
   polls.end("k");
   CHECK_FALSE(polls.contains("k"));
-  CHECK(polls.next("k", replicas, [](const node_id&) { return true; }).exhausted);
+  CHECK(polls.next("k", replicas, [](const contact&) { return true; }).exhausted);
 }

@@ -22,12 +22,16 @@ struct lab {
   std::vector<shared<record>> records;
   progress_table others;
 
-  caf::actor actor() { return world.spawn<silent>(host, std::make_shared<silent::log>()); }
+  caf::actor actor() { return actor_on(host); }
+  caf::actor actor_on(mini_host& on) {
+    return world.spawn<silent>(on, std::make_shared<silent::log>());
+  }
   void add(reach how, bool unreachable = false) {
     progress what;
     what.reach = how;
     what.unreachable = unreachable ? 1 : 0;
-    peers.push_back(actor());
+    // An inquiry queries each member once.
+    peers.push_back(actor_on(world.add_host(fmt::format("peer-{}", peers.size()))));
     records.push_back(
         record{fmt::format("{:016x}", 100 + peers.size()), peers.back(), what.pack(), 0});
     others.replace(records, 1, 0s);
@@ -47,7 +51,7 @@ TEST_CASE("reach agent: without reachability checks every peer is open and no in
   t.add(reach::unknown);
   auto reach = agent(false);
   CHECK_FALSE(reach.due(1h));
-  CHECK(reach.look(t.others, t.self, {}, 1h).empty());
+  CHECK(reach.look(t.others, t.self, {}, 1h, t.host).empty());
   CHECK(reach.reached(false) == reached_by::all);
   CHECK(reach.to_greet(t.others, false).empty());
 }
@@ -55,12 +59,12 @@ TEST_CASE("reach agent: without reachability checks every peer is open and no in
 TEST_CASE("reach agent: the first inquiry waits a quarter of its timeout for more records") {
   lab t;
   auto reach = agent();
-  CHECK(reach.look(t.others, t.self, {}, 0s).empty());
+  CHECK(reach.look(t.others, t.self, {}, 0s, t.host).empty());
   t.add(reach::open);
-  CHECK(reach.look(t.others, t.self, {}, 10s).empty());
+  CHECK(reach.look(t.others, t.self, {}, 10s, t.host).empty());
   t.add(reach::open);
-  CHECK(reach.look(t.others, t.self, {}, 10s + 999ms).empty());
-  CHECK(reach.look(t.others, t.self, {}, 11s).size() == 2);
+  CHECK(reach.look(t.others, t.self, {}, 10s + 999ms, t.host).empty());
+  CHECK(reach.look(t.others, t.self, {}, 11s, t.host).size() == 2);
   CHECK(reach.looking(reach.token()));
   CHECK_FALSE(reach.looking(reach.token() + 1));
   CHECK_FALSE(reach.due(1h));
@@ -72,8 +76,8 @@ TEST_CASE("reach agent: with a relay all reach a cone and the relay reaches a sy
     lab t;
     for (int i = 0; i < 5; ++i) t.add(reach::open);
     auto reach = agent();
-    CHECK(reach.look(t.others, t.self, {}, 10s).empty());
-    const auto queries = reach.look(t.others, t.self, {}, 11s);
+    CHECK(reach.look(t.others, t.self, {}, 10s, t.host).empty());
+    const auto queries = reach.look(t.others, t.self, {}, 11s, t.host);
     REQUIRE(queries.size() == 5);
     std::uint64_t seen = 7;
     bool complete = false;
