@@ -1,6 +1,6 @@
-// What a record may be, by its key: how long it lives, how many of them one owner may have under
-// the key, and what its sub-key has to be. Replicas and readers apply the rules alike, so a record
-// that breaks one reaches nobody.
+// Rules for the records of each kind of key. They limit how long a record lives, and whether an
+// owner may have several under the key. They also say what a sub-key names. Replicas and readers
+// apply the rules alike, so a record that breaks one reaches nobody.
 #pragma once
 
 #include "actors/ids.hpp"
