@@ -28,6 +28,7 @@
 #pragma once
 
 #include "actors/data/ledger_states.hpp"
+#include "actors/data/shard_record.hpp"
 #include "actors/ids.hpp"
 #include "kernels/base/interval_map.hpp"
 #include "kernels/base/units.hpp"
@@ -44,12 +45,6 @@
 #include <vector>
 
 namespace shoal::actors {
-
-/// The number of indices in a block. One incarnation of a replica issues fresh indices from one
-/// block. A shard without replicas has block 0 at first, so its indices are 0, 1, ... A cluster
-/// numbers blocks by the time, and 64 bits hold all blocks until the year 2110
-/// (scenarios/runner/node.hpp).
-inline constexpr std::uint64_t index_block_size = std::uint64_t{1} << 30;
 
 class sample_ledger {
 public:

@@ -68,15 +68,18 @@
 #include "actors/data/piece_order.hpp"
 #include "actors/data/sample_ledger.hpp"
 #include "actors/data/shard_hosts.hpp"
+#include "actors/data/shard_record.hpp"
 #include "actors/dht/messages.hpp"
 
 #include <caf/actor.hpp>
 #include <caf/actor_addr.hpp>
+#include <caf/actor_control_block.hpp>
 #include <caf/message.hpp>
 
 #include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <span>
@@ -85,8 +88,6 @@
 #include <vector>
 
 namespace shoal::actors {
-
-enum class replica_role : std::uint8_t { seeking, backup, primary, yielding };
 
 struct replica_config {
   unsigned replicas = 1;
@@ -101,24 +102,8 @@ struct replica_config {
   std::shared_ptr<actors::conduct> conduct = honest_conduct();
 };
 
-/// The part of a shard's record that a replica adds.
-struct replica_record {
-  std::uint64_t index_block = 0;
-  replica_role role = replica_role::seeking;
-};
-
-/// The content of a shard's DHT record under data_shard_key.
-struct shard_record {
-  std::optional<replica_record> replica; ///< empty for a shard without replicas
-  /// The certificate of the shard's host. It shows the host's name to peers without a link to it.
-  /// Empty in worlds without certificates.
-  std::string certificate;
-
-  payload pack() const;
-  /// Empty if `bytes` is not the result of pack().
-  static std::optional<shard_record> unpack(const payload& bytes);
-};
-
+// shard_replica.cpp has the roles, shard_replica_stream.cpp the primary's stream to its backups,
+// and shard_replica_merge.cpp the meeting of two primaries.
 class shard_replica {
 public:
   /// The effects that a replica needs of its actor.
@@ -179,6 +164,13 @@ public:
   void want(std::uint64_t count);
 
 private:
+  /// Replicas that were found and have not followed yet, in units of the number of replicas.
+  static constexpr std::size_t most_known = 16;
+  /// Rows of one message. A message of a correct replica has fewer, because it is cut.
+  static constexpr std::size_t most_rows = std::size_t{1} << 16;
+  /// Rows of a whole ledger that arrives: about as many as fit into 1 GiB.
+  static constexpr std::size_t most_ledger_rows = std::size_t{1} << 23;
+
   // `first`: a piece of the whole ledger. `whole`: its last piece.
   enum class update_kind : std::uint8_t { changes, first, whole, handover };
   struct follower {
@@ -202,6 +194,8 @@ private:
   /// True if a replica sent the message, and `from` is that replica's address.
   bool is_from_replica(std::string_view kind, const replica_info& from,
                        const caf::strong_actor_ptr& sender);
+  static caf::actor_addr address_of(const caf::actor& whom);
+  static caf::strong_actor_ptr strong(const caf::actor& whom);
   void turn(replica_role to);
   void seek();
   void forget_stream();
@@ -219,15 +213,16 @@ private:
   void drop_follower(std::uint64_t index_block);
   /// Drops followers that acknowledge nothing.
   void drop_stalled();
+  /// The followers of that host must not delay the primary again and again.
+  void note_stall(std::size_t host);
   /// Ends the wait for expected replicas that do not follow.
   void end_expectations();
   void expect(const replica_info& whom);
   void when_acknowledged(std::function<void()> action, std::set<std::uint64_t> expected);
   void tell(std::uint64_t index_block, follower& to, update_kind what,
             std::vector<ledger_row> rows);
-  /// Sends the whole ledger in pieces.
-  template <class Send>
-  void in_pieces(Send send) const;
+  /// Calls `send(rows, last)` for each piece of the whole ledger.
+  void in_pieces(const std::function<void(std::vector<ledger_row>, bool)>& send) const;
   void sweep();
   std::vector<replica_info> followers() const;
 
