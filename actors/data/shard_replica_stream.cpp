@@ -11,7 +11,9 @@ namespace {
 using role = replica_role;
 
 constexpr std::int64_t most_stalled_beats = 8;
-/// A follower that has stalled n times waits for (2^n - 1) * most_stalled_beats.
+/// Pieces may be lost when links break. After n further stalls, a host waits for
+/// (2^n - 1) * most_stalled_beats.
+constexpr unsigned free_stalls = 1;
 constexpr unsigned most_doublings = 6;
 
 } // namespace
@@ -199,7 +201,8 @@ void shard_replica::note_stall(std::size_t host) {
   auto& known = stalls_[host];
   const auto once = most_stalled_beats * config_.beat;
   if (world_.now() > known.until + 100 * once) known.count = 0;
-  known.until = world_.now() + ((1 << std::min(known.count, most_doublings)) - 1) * once;
+  const auto beyond = known.count > free_stalls ? known.count - free_stalls : 0;
+  known.until = world_.now() + ((1 << std::min(beyond, most_doublings)) - 1) * once;
   ++known.count;
 }
 

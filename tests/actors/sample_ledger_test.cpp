@@ -35,8 +35,11 @@ TEST_CASE("indices are leased in order, and returned ones come first") {
   CHECK(ledger.lease(3, 4, 0s) == list{{1, 1}, {6, 3}});
   CHECK(ledger.high_water() == 9);
   CHECK(ledger.lease(3, 0, 0s).empty());
-  CHECK(ledger.lease(4, 0xffff'fff0u, 0s) == list{{9, 0xffff'fff0u}}); // no loop over indices
-  CHECK(ledger.lease(5, 0xffff'ffffu, 0s) == list{{0xffff'fff9u, 7}}); // the end of its index block
+  const auto block = static_cast<std::uint32_t>(index_block_size);
+  CHECK_FALSE(ledger.exhausted());
+  CHECK(ledger.lease(4, block - 16, 0s) == list{{9, block - 16}}); // no loop over indices
+  CHECK(ledger.lease(5, 0xffff'ffffu, 0s) == list{{block - 7, 7}});
+  CHECK(ledger.exhausted());
   CHECK(ledger.lease(5, 0xffff'ffffu, 0s).empty());
 }
 
