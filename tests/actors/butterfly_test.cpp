@@ -789,10 +789,18 @@ TEST_CASE("a vote, a decline and a certificate count only with the members' sign
   CHECK(try_with([&](round_lab& lab) {
           return caf::make_message(certificate_given{group(lab), 3, version, {}, {}});
         }).size() == 1);
-  CHECK(try_with([&](round_lab& lab) {
-          return caf::make_message(
-              member_declined{group(lab), 3, lab.host(3).sign(decline_statement(group(lab)))});
-        }).empty());
+  round_lab lab(of(4));
+  for (std::uint32_t to = 0; to < 3; ++to)
+    lab.inject(3, to,
+               caf::make_message(member_declined{group(lab), 3,
+                                                 lab.host(3).sign(decline_statement(group(lab)))}));
+  lab.start();
+  lab.kill(3, false);
+  CHECK(lab.run());
+  CHECK(lab.suspicions.empty());
+  CHECK(lab.outcomes() == "ppp-");
+  // The decline is in the certificate, so that three votes are more than two thirds of three.
+  CHECK(lab.result(0).certificate->declines.size() == 1);
 }
 
 TEST_CASE("a false certificate is refused, and its sender is named") {
