@@ -1,6 +1,7 @@
 #include "actors/averaging/ballot.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace shoal::actors {
 
@@ -22,6 +23,16 @@ bool ballot::decline(std::uint32_t member, const signature& by) {
   if (one.vote) return false;
   one.declined = by;
   return true;
+}
+
+void ballot::certify(const id128& version, std::vector<member_signature> votes,
+                     std::vector<member_signature> declines) {
+  certified_ = version;
+  certified_votes_ = std::move(votes);
+  certified_declines_ = std::move(declines);
+  for (auto* each : {&certified_votes_, &certified_declines_})
+    std::sort(each->begin(), each->end(),
+              [](const auto& a, const auto& b) { return a.member < b.member; });
 }
 
 std::uint32_t ballot::needed() const {
@@ -49,6 +60,7 @@ std::uint32_t ballot::count_of(const id128& version) const {
 
 std::optional<id128> ballot::winner(std::uint32_t needed) const {
   if (own_ && count_of(*own_) >= needed) return own_;
+  if (certified_) return certified_;
   for (const auto& each : members_)
     if (each.vote && count_of(*each.vote) >= needed) return each.vote;
   return std::nullopt;
@@ -61,13 +73,15 @@ ballot::verdict ballot::count(std::uint32_t needed) const {
 }
 
 std::vector<member_signature> ballot::votes_for(const id128& version) const {
+  if (certified_ == version) return certified_votes_;
   std::vector<member_signature> out;
   for (std::uint32_t m = 0; m < members_.size(); ++m)
     if (members_[m].votes && members_[m].vote == version) out.push_back({m, members_[m].by});
   return out;
 }
 
-std::vector<member_signature> ballot::declines() const {
+std::vector<member_signature> ballot::declines_for(const id128& version) const {
+  if (certified_ == version) return certified_declines_;
   std::vector<member_signature> out;
   for (std::uint32_t m = 0; m < members_.size(); ++m)
     if (members_[m].votes && members_[m].declined) out.push_back({m, *members_[m].declined});

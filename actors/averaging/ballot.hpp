@@ -34,6 +34,10 @@ public:
   /// The member declined, so it counts for no majority, even if only some members know of it. False
   /// if it has voted. Requires: the signature is the member's.
   bool decline(std::uint32_t member, const signature& by);
+  /// Another member's certificate: its votes count together, whatever else their members signed.
+  /// Requires: they are enough, and each signature is its member's.
+  void certify(const id128& version, std::vector<member_signature> votes,
+               std::vector<member_signature> declines);
   /// The member is lost: it sends no vote any more.
   void lose(std::uint32_t member) { members_[member].lost = true; }
 
@@ -48,9 +52,9 @@ public:
   /// Requires: we have voted.
   verdict count(std::uint32_t needed) const;
 
-  /// The signed votes for this version, and the signed declines.
+  /// The signed votes for this version, and the signed declines that go with them.
   std::vector<member_signature> votes_for(const id128& version) const;
-  std::vector<member_signature> declines() const;
+  std::vector<member_signature> declines_for(const id128& version) const;
   /// The member's vote and the other statement, which cast() or decline() did not take.
   contradiction contradicts(std::uint32_t member, const id128& version, const signature& by) const;
   contradiction contradicts(std::uint32_t member, const signature& decline) const;
@@ -69,6 +73,8 @@ private:
   std::vector<voter> members_;
   std::uint32_t self_;
   std::optional<id128> own_;
+  std::optional<id128> certified_;
+  std::vector<member_signature> certified_votes_, certified_declines_;
 };
 
 } // namespace shoal::actors

@@ -4,6 +4,7 @@
 #include "kernels/base/digest.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace shoal::actors {
 
@@ -160,7 +161,7 @@ void butterfly::on(const certificate_wanted& message, const caf::strong_actor_pt
   if (!finished_ || !won || std::exchange(members_[message.member].given, true)) return;
   tell(message.member,
        caf::make_message(certificate_given{group_.group, self_, *won, ballot_.votes_for(*won),
-                                           ballot_.declines()}));
+                                           ballot_.declines_for(*won)}));
 }
 
 void butterfly::on(const certificate_given& message, const caf::strong_actor_ptr& sender) {
@@ -168,26 +169,31 @@ void butterfly::on(const certificate_given& message, const caf::strong_actor_ptr
   if (!members_[message.member].asked)
     return ban(message.member, "certificate that nobody asked for");
   if (finished_) return;
-  if (message.votes.size() > size_ || message.declines.size() > size_)
-    return ban(message.member, "certificate with too many votes");
+  // Each check costs a signature, so their number comes first.
+  std::vector<bool> spoke(size_);
+  const auto is_new = [&](std::uint32_t m) {
+    return m < size_ && takes(m) && !std::exchange(spoke[m], true);
+  };
+  for (const auto* each : {&message.votes, &message.declines})
+    for (const auto& one : *each)
+      if (!is_new(one.member))
+        return ban(message.member, "certificate in which a member counts twice");
+  std::uint32_t voters = 0;
+  for (std::uint32_t m = 0; m < size_; ++m) voters += takes(m) ? 1 : 0;
+  voters -= static_cast<std::uint32_t>(message.declines.size());
+  if (message.votes.size() < config_.conduct->votes_needed(votes_needed(voters)))
+    return ban(message.member, "certificate with too few votes");
   const auto statement = vote_statement(group_.group, message.version);
   for (const auto& vote : message.votes)
-    if (vote.member >= size_ || !takes(vote.member) ||
-        !io_.is_signed_by(group_.members[vote.member].key, statement, vote.by))
+    if (!io_.is_signed_by(group_.members[vote.member].key, statement, vote.by))
       return ban(message.member, "certificate with a vote that nobody signed");
   for (const auto& decline : message.declines)
-    if (decline.member >= size_ || !is_decline(decline.member, decline.by))
+    if (!is_decline(decline.member, decline.by))
       return ban(message.member, "certificate with a decline that nobody signed");
-  for (const auto& decline : message.declines) {
-    if (finished_) return;
-    if (decline.member != self_) take_decline(decline.member, decline.by);
-  }
-  for (const auto& vote : message.votes) {
-    if (finished_) return;
-    if (vote.member != self_) take_vote(vote.member, message.version, vote.by);
-  }
-  if (finished_) return;
-  if (!ballot_.winner(majority())) return ban(message.member, "certificate with too few votes");
+  ballot_.certify(message.version, message.votes, message.declines);
+  // A member may have told us another version.
+  for (const auto& vote : message.votes)
+    if (vote.member != self_ && !finished_) take_vote(vote.member, message.version, vote.by);
   finish_if_decided();
 }
 
@@ -200,7 +206,7 @@ void butterfly::succeed() {
   certificate->second = group_.group != first_group_;
   certificate->version = *ballot_.winner(majority());
   certificate->votes = ballot_.votes_for(certificate->version);
-  certificate->declines = ballot_.declines();
+  certificate->declines = ballot_.declines_for(certificate->version);
   result.certificate = std::move(certificate);
   if (!takes(self_)) return finish(std::move(result), false);
   result.given = values_;

@@ -65,7 +65,7 @@ TEST_CASE("a member that declined in writing is no voter, and one that voted can
   CHECK(votes.contradicts(5, ours, by).what == contradiction::kind::vote_and_decline);
   CHECK(votes.cast(4, ours, by));
   CHECK_FALSE(votes.decline(4, by));
-  CHECK(votes.declines().size() == 1);
+  CHECK(votes.declines_for(ours).size() == 1);
 }
 
 TEST_CASE("a version that we do not hold can win against ours, or without ours") {
@@ -74,4 +74,16 @@ TEST_CASE("a version that we do not hold can win against ours, or without ours")
   CHECK(votes.winner(votes.needed()) == theirs);
   votes.cast(ours, by);
   CHECK(votes.count(votes.needed()) == ballot::verdict::lost);
+}
+
+TEST_CASE("a certificate counts even if we know another vote of one of its voters") {
+  ballot votes({true, true, true, true}, 0);
+  votes.cast(ours, by);
+  CHECK(votes.cast(1, theirs, by));
+  CHECK_FALSE(votes.cast(1, ours, by));
+  CHECK(votes.cast(2, ours, by));
+  CHECK(votes.count(votes.needed()) == ballot::verdict::open);
+  votes.certify(ours, {{0, by}, {1, by}, {2, by}}, {});
+  CHECK(votes.count(votes.needed()) == ballot::verdict::won);
+  CHECK(votes.votes_for(ours).size() == 3);
 }
