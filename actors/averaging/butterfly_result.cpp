@@ -170,9 +170,9 @@ void butterfly::on(const certificate_given& message, const caf::strong_actor_ptr
     return ban(message.member, "certificate that nobody asked for");
   if (finished_) return;
   // Each check costs a signature, so their number comes first.
-  std::vector<bool> spoke(size_);
+  std::vector<std::uint8_t> spoke(size_);
   const auto is_new = [&](std::uint32_t m) {
-    return m < size_ && takes(m) && !std::exchange(spoke[m], true);
+    return m < size_ && takes(m) && std::exchange(spoke[m], std::uint8_t{1}) == 0;
   };
   for (const auto* each : {&message.votes, &message.declines})
     for (const auto& one : *each)

@@ -233,7 +233,7 @@ struct tally {
 /// Which messages of the hostile member are lies.
 struct plan {
   std::uint32_t size = 4, hostile = 0;
-  std::optional<std::uint32_t> killed;
+  std::optional<std::uint32_t> killed{};
   std::size_t lie = 0;    // its number among those about the message
   std::uint64_t from = 0; // the hostile member's messages from this one on
   bool all = false;       // all of the first lie's type, else one
