@@ -10,6 +10,9 @@ namespace shoal::actors {
 
 namespace {
 
+// A member counts as beside this peer if it took part in one of so many last steps.
+constexpr std::size_t recent_steps = 3;
+
 chain_point claim_of(const progress& what) {
   return {what.epoch, what.state};
 }
@@ -219,20 +222,30 @@ chain_follower::answered(peer_id peer, const chain_point& common,
   return std::nullopt;
 }
 
-std::size_t chain_follower::others_beside(const candidate& what,
-                                          const progress_table& claims) const {
-  std::set<member_id> supporters;
-  for (const auto& step : what.steps)
-    supporters.insert(step->supporters.begin(), step->supporters.end());
-  std::set<member_id> beside;
-  if (!supporters.contains(self_)) beside.insert(self_);
+std::set<member_id> chain_follower::members_beside(const progress_table& claims) const {
+  std::set<member_id> active;
+  const auto& steps = own_.steps();
+  for (std::size_t i = steps.size() - std::min(steps.size(), recent_steps); i < steps.size(); ++i)
+    active.insert(steps[i]->supporters.begin(), steps[i]->supporters.end());
+  std::set<member_id> out{self_};
   for (const auto& [peer, e] : claims.entries()) {
     const auto claim = claim_of(e.what);
-    if (e.what.arriving == 0 && claim.epoch >= what.fork.epoch &&
-        claim.epoch + 1 >= own_.head().epoch && own_.contains(claim) &&
-        !supporters.contains(e.member))
-      beside.insert(e.member);
+    if (e.what.arriving == 0 && claim.epoch + 1 >= own_.head().epoch && own_.contains(claim) &&
+        (active.empty() || active.contains(e.member)))
+      out.insert(e.member);
   }
+  return out;
+}
+
+std::size_t chain_follower::members_needed(const progress_table& claims) const {
+  return std::min(members_beside(claims).size() / 3 + 1, how_.group_size);
+}
+
+std::size_t chain_follower::others_beside(const candidate& what,
+                                          const progress_table& claims) const {
+  auto beside = members_beside(claims);
+  for (const auto& step : what.steps)
+    for (const auto& supporter : step->supporters) beside.erase(supporter);
   return beside.size();
 }
 

@@ -4,10 +4,11 @@
 //
 // A branch leads this peer if
 // - its chain leads the peer's own by the fork rule, from their last common state on, and
-// - it has more than half as many supporters as there are other members beside this peer, with this
-//   peer. Their records are at the peer's head or one step before it. A member that steps alone
-//   thus leads nobody away while the others compute, however many steps it takes. A group of full
-//   size needs no more supporters.
+// - it has more than half as many supporters as there are members beside this peer, with this peer.
+//   Their records are at the peer's head or one step before it, and they took part in one of the
+//   last steps. A member that steps alone thus leads nobody away while the others compute, however
+//   many steps it takes. A group of full size needs no more supporters.
+// A round asks for as many members as it takes to lead all others on (members_needed).
 //
 // Questions. One peer is asked for each claimed state, at most `most_questions` at a time, the
 // state with the most claimants first. A peer that does not answer in time, or whose chain does not
@@ -72,6 +73,9 @@ public:
   std::vector<question> ask(const progress_table& claims, std::optional<duration> patience,
                             duration now);
   duration timeout() const noexcept { return how_.timeout; }
+  /// The members that a round from the own head needs, so that its step leads all others on: more
+  /// than a third of those at the own head, with this one, that take part in steps.
+  std::size_t members_needed(const progress_table& claims) const;
   /// True if a question is open.
   bool asks() const noexcept { return !open_.empty(); }
 
@@ -111,6 +115,8 @@ private:
 
   bool is_ahead(const chain_point& state) const;
   std::vector<chain_point> locator() const;
+  /// The members at the own head or one step before it that took part lately, with this one.
+  std::set<member_id> members_beside(const progress_table& claims) const;
   std::size_t others_beside(const candidate& what, const progress_table& claims) const;
   bool leads_own(const candidate& what, const progress_table& claims) const;
   bool leads_ahead(const candidate& what) const;

@@ -7,11 +7,11 @@
 // certified version, so the states of a chain fix each other.
 //
 // Fork rule. Let two chains part after a common state. The supporters of a chain are the members
-// that signed one of its steps after that state. The chain with more supporters leads; of equal
-// ones, the longer one; of equally long ones, the one whose head has the smaller id. So one member
-// gains nothing by many rounds of its own, and nothing by a high epoch. A peer that would give up
-// no certified step of its own also asks for more than half as many supporters as there are members
-// beside it (actors/training/chain_follower.hpp).
+// that took part in one of its steps after that state. The chain with more supporters leads; of
+// equal ones, the longer one; of equally long ones, the one whose head has the smaller id. So one
+// member gains nothing by many rounds of its own, and nothing by a high epoch. A peer that would
+// give up no certified step of its own also asks for more than half as many supporters as there are
+// members beside it (actors/training/chain_follower.hpp).
 //
 // The decision and its limits are in docs/adr/0031-follow-a-chain-not-a-claim.md. Plain values.
 #pragma once
@@ -53,7 +53,9 @@ struct certified_step {
   /// The hash of the state `before`, as more than two thirds of the roster signed it; zero if they
   /// do not agree.
   id128 root;
-  std::vector<member_id> supporters; ///< the members that voted for the step, ascending
+  /// The members that signed the roster and took the result, ascending. More than two thirds of
+  /// them voted for it.
+  std::vector<member_id> supporters;
   std::shared_ptr<const round_certificate> certificate;
 };
 using step_ptr = std::shared_ptr<const certified_step>;

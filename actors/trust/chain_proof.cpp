@@ -5,7 +5,9 @@
 #include "actors/trust/identity.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
+#include <set>
 #include <utility>
 
 namespace shoal::actors {
@@ -34,8 +36,12 @@ step_ptr step_of(std::shared_ptr<const round_certificate> certificate) {
   out.after = {roster.epoch + 1,
                state_after(roster.state, certificate->round(), certificate->version)};
   out.root = agreed_root(*certificate);
-  for (const auto& vote : certificate->votes)
-    out.supporters.push_back(member_of(roster.members[vote.member].key));
+  // Different copies of a certificate may have different votes, but the same roster.
+  std::set<std::uint32_t> declined;
+  for (const auto& one : certificate->declines) declined.insert(one.member);
+  for (std::uint32_t m = 0; m < roster.members.size(); ++m)
+    if (roster.members[m].takes != 0 && !declined.contains(m))
+      out.supporters.push_back(member_of(roster.members[m].key));
   std::sort(out.supporters.begin(), out.supporters.end());
   out.certificate = std::move(certificate);
   return std::make_shared<const certified_step>(std::move(out));

@@ -299,3 +299,30 @@ TEST_CASE(
   other.machine.stepped(own);
   CHECK(other.machine.leading() == own->after);
 }
+
+TEST_CASE("chain follower: a round needs more than a third of the members that take part") {
+  lab t;
+  CHECK(t.machine.members_needed(t.claims) == 1);
+  for (peer_id peer = 2; peer < 10; ++peer) t.claim(peer, initial);
+  CHECK(t.machine.members_needed(t.claims) == 4); // nine with this one
+  // Only three of them, with this one, have taken part in the last steps.
+  const auto steps = steps_from(initial, 3, {1, 2, 3});
+  for (const auto& step : steps) t.machine.stepped(step);
+  for (peer_id peer = 2; peer < 10; ++peer) t.claim(peer, steps[2]->after);
+  CHECK(t.machine.members_needed(t.claims) == 2);
+  t.machine = chain_follower{{5s, 600s, 2}, initial, self};
+  for (peer_id peer = 2; peer < 30; ++peer) t.claim(peer, initial);
+  CHECK(t.machine.members_needed(t.claims) == 2); // no group is larger
+}
+
+TEST_CASE("chain follower: members that take part in no steps keep nobody from a chain") {
+  lab t;
+  const auto own = steps_from(initial, 3, {1, 2});
+  for (const auto& step : own) t.machine.stepped(step);
+  for (peer_id peer = 10; peer < 20; ++peer) t.claim(peer, own[2]->after);
+  const auto next = step_from(own[2]->after, {2});
+  t.claim(2, next->after);
+  REQUIRE(t.ask().size() == 1);
+  t.answer(2, own[2]->after, {next});
+  CHECK(t.machine.leading() == next->after);
+}
