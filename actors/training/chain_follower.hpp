@@ -1,20 +1,21 @@
-// Decides which branch leads. A progress record only says that a peer claims another state; this
-// machine then says whom to ask for a chain (actors/trust/chain.hpp), and compares the chains that
-// were proven. A plain state machine; its owner sends the questions and checks the certificates.
+// Decides which branch leads. A progress record only says that a peer claims another state. This
+// machine then says which peer to ask for a chain (actors/trust/chain.hpp), and compares the chains
+// that were proven. A plain state machine; its owner sends the questions and checks the
+// certificates.
 //
-// A branch leads this peer if
-// - its chain leads the peer's own by the fork rule, from their last common state on, and
-// - it has more than half as many supporters as there are members beside this peer, with this peer.
-//   Their records are at the peer's head or one step before it, and they took part in one of the
-//   last steps. A member that steps alone thus leads nobody away while the others compute, however
-//   many steps it takes. A group of full size needs no more supporters.
-// A round asks for as many members as it takes to lead all others on (members_needed).
+// A branch leads this peer under two conditions. The branch's chain leads the peer's own by the
+// fork rule, from their last common state on. The chain also has more than half as many supporters
+// as there are members beside this peer, with this peer. Members are beside a peer if their records
+// are at the peer's head or one step before it, and if they took part in one of the last steps. A
+// member that steps alone thus leads nobody away while the others compute, however many steps it
+// takes. A group of full size needs no more supporters. A round asks for as many members as it
+// takes to lead all others on (members_needed).
 //
 // Questions. One peer is asked for each claimed state, at most `most_questions` at a time, the
-// state with the most claimants first. A peer that does not answer in time, or whose chain does not
-// lead, is not asked again until its record has another state, and then after a pause that doubles.
-// So a false claim costs its maker's peers one small message now and then, and no round waits for
-// it.
+// state with the most claimants first. A peer that does not answer in time is not asked again until
+// its record has another state. The same holds for a peer whose chain does not lead. The pause
+// before the next question to that peer doubles. So a false claim costs the others one small
+// message now and then, and no round waits for the claim.
 #pragma once
 
 #include "actors/training/progress.hpp"
@@ -57,7 +58,7 @@ public:
   /// True if the steps of the leading branch lead on from the peer's own state.
   bool is_behind() const noexcept { return fork_ == own_.head(); }
 
-  // What the owner does.
+  // Events at the owner.
   /// The owner has taken this step in a round of its own.
   void stepped(const step_ptr& step);
   /// The owner's state is now a state of the leading branch. Requires: may_adopt(state).
@@ -68,13 +69,13 @@ public:
     caf::actor to;
     std::vector<chain_point> locator;
   };
-  /// The questions that are due. `patience`: the owner is in a round, which may itself lead to the
-  /// next state, so claims of the next epoch are asked about only when they are so old.
+  /// The questions that are due. With `patience`, the owner is in a round, which may itself lead to
+  /// the next state. Claims of the next epoch then count only when they are so old.
   std::vector<question> ask(const progress_table& claims, std::optional<duration> patience,
                             duration now);
   duration timeout() const noexcept { return how_.timeout; }
-  /// The members that a round from the own head needs, so that its step leads all others on: more
-  /// than a third of those at the own head, with this one, that take part in steps.
+  /// The number of members that a round from the own head needs, so that its step leads all others
+  /// on. The round needs more than a third of the members beside this peer, with this peer.
   std::size_t members_needed(const progress_table& claims) const;
   /// True if a question is open.
   bool asks() const noexcept { return !open_.empty(); }

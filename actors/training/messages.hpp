@@ -57,7 +57,7 @@ struct state_offer {
   payload hashes;
   std::vector<commit> commits;
   std::vector<step_part>
-      parts; ///< of a step: with them, its values prove its certificate's version
+      parts; ///< a step's parts; they and the values prove the certificate's version
   SHOAL_MESSAGE(state_offer, x.object, x.epoch, x.state, x.step, x.size, x.parameter_bytes,
                 x.samples, x.chunk_bytes, x.hashes, x.commits, x.parts)
 };

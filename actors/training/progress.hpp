@@ -100,8 +100,8 @@ public:
   explicit progress_table(limits most) : most_(most) {}
 
   /// Replaces the table by the result of a DHT look-up. Records of `self` are left out. With `of`,
-  /// a record counts only if its sub-key names the peer of its address. Of several records of one
-  /// member, the one that expires last counts, and none of `self_member`.
+  /// a record counts only if its sub-key names the peer of its address. A member's record that
+  /// expires last replaces the others. Records of `self_member` are left out.
   void replace(const std::vector<shared<record>>& records, peer_id self, duration now,
                const owner_of& of = {}, const member_id& self_member = {});
   /// Ascending by peer.
@@ -113,17 +113,20 @@ public:
   /// Requires: find(peer).
   const entry& at(peer_id peer) const { return *find(peer); }
 
-  /// A round from `state` has ended with a certificate for these members. Members with samples on
-  /// that state that stayed away from two such rounds in a row count no samples and no speed until
-  /// they take part again. So samples that nobody has delay two rounds, and not all of them.
+  /// A round from `state` has ended with a certificate for these members. A member with samples on
+  /// that state may stay away from one such round. If it stays away from the next one, too, its
+  /// samples and its speed do not count until it takes part again. So samples that nobody has delay
+  /// two rounds, and not all of them.
   void took_part(const std::set<member_id>& members, const state_id& state);
 
   /// For methods whose states have no chain: the leading branch among the records and `own`, by
-  /// epoch, history and state. A branch beyond the upper median of all epochs by more than one does
-  /// not count, so it takes half of the members to move this peer far. Arriving peers do not count:
-  /// two joiners that believed each other would keep up a branch that no peer holds any more.
+  /// epoch, history and state. A branch does not count if its epoch is more than one beyond the
+  /// upper median of all epochs. So it takes half of the members to move this peer far. Arriving
+  /// peers do not count: two joiners that believed each other would keep up a branch that no peer
+  /// holds any more.
   branch leading(const branch& own) const;
-  /// The branch with the most members; of equal ones, the leading one. `own` has no member.
+  /// The branch with the most members, and of two with equally many, the leading one. `own` has no
+  /// member.
   branch most_followed(const branch& own) const;
   /// The other peers' samples on `which`.
   std::uint64_t samples_on(const branch& which) const;

@@ -4,9 +4,9 @@
 //         named by its state id
 //     a step: the averaged gradient that led from one state to the next;
 //         a peer with the first state makes the second one from it, bit by bit
-// A state's list of hashes is certified: its root is in the roster of the next round, which more
-// than two thirds of the members signed. A step's values and senders prove the version for which
-// its round's members voted. Left out: a proof of the first of two rounds (PowerSGD).
+// A state's list of hashes is certified. More than two thirds of the next round's members signed
+// its root in their roster. A step's values and senders prove the version for which its round's
+// members voted. Left out: a proof of the first of two rounds (PowerSGD).
 #pragma once
 
 #include "actors/averaging/round.hpp"
@@ -27,7 +27,7 @@ struct taken_step {
   state_id after;
   std::uint64_t samples = 0;      ///< in all steps, with this one
   payload gradient;               ///< the mean; floats, or size-only
-  std::vector<step_part> parts{}; ///< of the round; empty if there were two
+  std::vector<step_part> parts{}; ///< the round's parts; empty if there were two rounds
 };
 
 /// The parts of a round's result.

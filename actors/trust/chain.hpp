@@ -3,15 +3,15 @@
 // nobody's word.
 //
 // A step's certificate has the signed roster of the round, and the signed votes of more than two
-// thirds of it. The id of the next state is a hash of the state before, the group id and the
-// certified version, so the states of a chain fix each other.
+// thirds of it. The id of the next state is a hash. It covers the state before, the group id and
+// the certified version, so the states of a chain fix each other.
 //
 // Fork rule. Let two chains part after a common state. The supporters of a chain are the members
-// that took part in one of its steps after that state. The chain with more supporters leads; of
-// equal ones, the longer one; of equally long ones, the one whose head has the smaller id. So one
-// member gains nothing by many rounds of its own, and nothing by a high epoch. A peer that would
-// give up no certified step of its own also asks for more than half as many supporters as there are
-// members beside it (actors/training/chain_follower.hpp).
+// that took part in one of its steps after that state. The chain with more supporters leads. With
+// equally many supporters, the longer chain leads, and of equally long chains the one whose head
+// has the smaller id. So one member gains nothing by many rounds of its own, and nothing by a high
+// epoch. The chain of a lone member leads no peer, either
+// (actors/training/chain_follower.hpp).
 //
 // The decision and its limits are in docs/adr/0031-follow-a-chain-not-a-claim.md. Plain values.
 #pragma once

@@ -90,7 +90,7 @@ TEST_CASE("chain follower: a claim alone does not lead, and its maker is asked o
   CHECK(asked[0].locator == std::vector{initial});
   CHECK(t.machine.leading() == initial);
   CHECK(t.machine.asks());
-  t.now += 6s; // it does not answer
+  t.now += 6s; // the peer does not answer
   CHECK(t.ask().empty());
   CHECK_FALSE(t.machine.asks());
   t.now += 3600s;
@@ -177,7 +177,7 @@ TEST_CASE(
   REQUIRE(t.ask().size() == 1);
   t.answer(9, initial, lone);
   CHECK(t.machine.leading() == initial);
-  // Its chain leads once most members support it.
+  // A chain leads once most members support it.
   const auto many = steps_from(initial, 1, {2, 3}, 7);
   t.claim(2, many[0]->after);
   t.claim(3, many[0]->after);

@@ -77,9 +77,9 @@ private:
 class liar final : public caf::event_based_actor {
 public:
   struct plan {
-    std::vector<certified_round> chain; ///< its answer to each question; empty: none
+    std::vector<certified_round> chain; ///< the answer to each question; empty: none
     chain_point begin{0, {}};
-    bool serves = false; ///< it gives poisoned bytes for each object that is asked for
+    bool serves = false; ///< the liar gives poisoned bytes for each object that is asked for
     float bytes = poison;
   };
   liar(caf::actor_config& config, host&, std::shared_ptr<plan> how)
@@ -322,7 +322,7 @@ TEST_CASE("takeover: a joiner among lying donors joins with one honest one, and 
         hostile.push_back(
             t.add_liar(true, i % 2 == 0 ? poison : std::numeric_limits<float>::quiet_NaN()));
       t.world.run_for(1s);
-      // They claim the true head, with false bytes for it, or a state that nobody has.
+      // The liars claim the true head and have false bytes, or they claim a state that nobody has.
       for (std::size_t i = 0; i < liars; ++i)
         t.claim(hostile[i], known_state ? t.head() : chain_point{1'000'000 + i, {6, i}});
       t.world.run_for(1s);
