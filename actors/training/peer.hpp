@@ -82,7 +82,7 @@ protected:
   duration not_before_{};                 // earliest time of the next attempt
   std::shared_ptr<state_ptr> next_state_; // written by the step job
   step_ptr step_taken_;                   // the proof of the step job
-  std::vector<step_part> step_parts_;     // of the step job
+  std::vector<step_part> step_parts_;     // the parts of step_gradient_
   group_id step_group_;
   payload step_gradient_; // the gradient of the step job
   duration stepped_{};    // time of the last step
