@@ -232,7 +232,7 @@ TEST_CASE("takeover: a record of epoch 10^6 does not slow training down when its
   const auto attacked = steps_under([](swarm& t) {
     const auto mallory = t.add_liar();
     t.world.run_for(1s);
-    t.claim(mallory, {1'000'000, {6, 6}});
+    t.claim(mallory, chain_point{1'000'000, {6, 6}});
     t.world.run_for(1s);
     mallory.on->kill();
   });
@@ -246,7 +246,7 @@ TEST_CASE("takeover: a donor behind a false claim gives its model to nobody") {
   const auto attacked = steps_under([](swarm& t) {
     const auto mallory = t.add_liar(true);
     t.world.run_for(1s);
-    t.claim(mallory, {1'000'000, {6, 6}});
+    t.claim(mallory, chain_point{1'000'000, {6, 6}});
   });
   CHECK(attacked * 20 >= calm * 19);
 }
@@ -275,7 +275,7 @@ TEST_CASE("takeover: a claim beyond the last epoch does not make a trainer stop"
   t.world.run_for(30s);
   const auto mallory = t.add_liar(true);
   t.world.run_for(1s);
-  t.claim(mallory, {5000, {6, 6}});
+  t.claim(mallory, chain_point{5000, {6, 6}});
   t.world.run_for(1min);
   const auto late = t.world.now();
   t.world.run_for(30s);
