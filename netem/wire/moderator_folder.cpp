@@ -16,7 +16,7 @@ constexpr std::string_view header = "name,serial,from,until\n";
 
 std::string text_of(const std::vector<admission_record>& everybody) {
   std::string out(header);
-  for (const admitted& one : everybody)
+  for (const admission_record& one : everybody)
     out += fmt::format("{},{},{},{}\n", one.name, one.serial, utc_text(one.from_utc_ns),
                        utc_text(one.until_utc_ns));
   return out;
@@ -113,7 +113,7 @@ moderator_folder::moderator_folder(fs::path path, folder_lock lock, moderator ke
 
 result<std::string> moderator_folder::admit(std::string_view name, const public_key_bytes& key,
                                             std::int64_t utc_ns, duration validity, bool operates) {
-  for (const admitted& one : admitted_)
+  for (const admission_record& one : admitted_)
     if (one.name != name && same_but_for_capitals(one.name, name))
       return failure{fmt::format(
           "'{}' differs from '{}', an admitted node, only in capitals: TLS takes them for the same",

@@ -46,7 +46,8 @@ std::string answer_on(const fake_pipe& through) {
 
 class refuses_all final : public admission {
 public:
-  refusal check(const std::string&, std::int64_t, admitted&, std::string& detail) const override {
+  refusal check(const std::string&, std::int64_t, certified_member&,
+                std::string& detail) const override {
     detail = "nobody is";
     return refusal::not_admitted;
   }

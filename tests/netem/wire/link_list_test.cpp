@@ -33,7 +33,8 @@ TEST_CASE("two incoming pipes become one link once both hellos have come in eith
 
 TEST_CASE("the pipes of one member that wait for a hello are counted by its key") {
   link_list all;
-  const admitted mallory{"mallory", std::string(32, 'm')}, honest{"lab-2", std::string(32, 'h')};
+  const certified_member mallory{"mallory", std::string(32, 'm')},
+      honest{"lab-2", std::string(32, 'h')};
   for (int i = 0; i < 5; ++i) {
     auto half = fake_link({0});
     half->certified = mallory;

@@ -9,7 +9,7 @@ namespace {
 
 class fake_admission final : public admission {
 public:
-  refusal check(const std::string& certificate, std::int64_t, admitted& who,
+  refusal check(const std::string& certificate, std::int64_t, certified_member& who,
                 std::string& detail) const override {
     who.name = certificate;
     detail = certificate + " is on the list";
