@@ -2,15 +2,14 @@
 // gives them to hosts.
 #pragma once
 
+#include "actors/conduct/conduct_options.hpp"
 #include "kernels/base/definition_list.hpp"
-#include "kernels/base/units.hpp"
 
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace shoal::actors {
 
@@ -21,16 +20,6 @@ enum class conduct_kind : std::uint8_t {
   honest,
   bug, ///< an injected bug that `shoal chaos --mutants` has to find
   attack,
-};
-
-/// How an attack is carried out. A bug has no options.
-struct conduct_options {
-  std::string kind = "honest";       ///< a name of conducts()
-  duration from{};                   ///< the host is honest for this time after its start
-  duration every{};                  ///< at least this time between two strikes; 0: always
-  double strength = 1;               ///< see the meaning of the kind
-  std::vector<std::string> messages; ///< types of messages that the attack changes; empty: all
-  bool operator==(const conduct_options&) const = default;
 };
 
 struct conduct_definition {

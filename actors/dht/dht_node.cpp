@@ -3,6 +3,7 @@
 #include "actors/dht/observations.hpp"
 #include "actors/dht/record_rules.hpp"
 #include "actors/failpoints.hpp"
+#include "actors/trust/evidence.hpp"
 #include "actors/trust/identity.hpp"
 
 #include <caf/actor_cast.hpp>

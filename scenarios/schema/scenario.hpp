@@ -4,6 +4,7 @@
 #pragma once
 
 #include "actors/averaging/part_split.hpp"
+#include "actors/conduct/conduct_options.hpp"
 #include "kernels/base/units.hpp"
 #include "kernels/compress/codec.hpp"
 #include "kernels/optimizer.hpp"
