@@ -308,8 +308,10 @@ TEST_CASE("an address reads back as it was written or is refused") {
     REQUIRE_MESSAGE(read.ok(), good);
     CHECK(read->text() == good);
   }
-  for (const char* bad : {"[[x]:5", "[a]b]:5", "[::1:5", "::1:5", "a]:5", ":5", "[]:5", "a:65536",
-                          "a:", "a", "a b:5", "a\nb:5", "a\x7f:5", "x@a:5", "a:-1"})
+  for (const char* bad :
+       {"[[x]:5",  "[a]b]:5",     "[::1:5", "::1:5",     "a]:5",       ":5",    "[]:5",
+        "a:65536", "a:",          "a",      "unix:/a:5", "dns:///a:5", "a?b:5", "a#b:5",
+        "a\xff:5", "[::1%a b]:5", "a b:5",  "a\nb:5",    "a\x7f:5",    "x@a:5", "a:-1"})
     CHECK_FALSE(parse_address(bad).ok());
 }
 

@@ -192,6 +192,18 @@ void bad_beginnings(attack& a) {
     more.head.resize(1 << 19);
     mallory.send(0, more);
   });
+  // Addresses that no resolver may see, and a name that no terminal may see.
+  for (const char* address : {"unix:/tmp/socket", "dns:///example.org:7000", "lab\xff:7000"})
+    a.begins_with(address, [&](false_host& mallory, const hello& mine) {
+      auto says = mine;
+      says.address = address;
+      for (const int pipe : {0, 1}) mallory.send(pipe, to_frame(says));
+    });
+  a.begins_with("a name with a command for a terminal", [](false_host& mallory, const hello& mine) {
+    auto says = mine;
+    says.name = "mallory\x1b[31m";
+    mallory.greet(says);
+  });
   const auto name = a.next_name();
   false_host mallory(a.target, a.admitted(name));
   auto newer = to_frame(a.hello_of(name));

@@ -1,5 +1,6 @@
 #include "tests/cluster/support/attacker.hpp"
 
+#include "netem/wire/credentials.hpp"
 #include "netem/wire/pem.hpp"
 
 #include <arpa/inet.h>
@@ -170,6 +171,41 @@ bool false_host::closed(std::chrono::milliseconds limit) {
   std::unique_lock lock(seen_->mutex);
   return wait(
       lock, [&] { return seen_->closed > 0; }, limit);
+}
+
+false_listener::false_listener(const std::string& keys, on_frame handle) {
+  auto credentials = load_credentials(keys);
+  REQUIRE_MESSAGE(credentials, (credentials.ok() ? std::string{} : credentials.error()));
+  listener_options options;
+  options.at = {"127.0.0.1", 0};
+  options.credentials = credentials->server;
+  options.tls = true;
+  options.on_pipe = [all = taken_, handle](std::shared_ptr<pipe> made) {
+    made->start(
+        [handle, through = made.get()](payload bytes) {
+          if (bytes.empty()) return;
+          handle(*through, static_cast<frame_kind>(bytes.bytes()[0]), bytes);
+        },
+        [](const std::string&) {});
+    std::lock_guard guard(all->mutex);
+    all->pipes.push_back(std::move(made));
+  };
+  auto opened = listener::open(std::move(options));
+  REQUIRE(opened.ok());
+  listener_ = std::move(*opened);
+}
+
+false_listener::~false_listener() {
+  listener_->close();
+}
+
+std::size_t false_listener::opened() const {
+  std::lock_guard guard(taken_->mutex);
+  return taken_->pipes.size();
+}
+
+frame refused_frame(refusal why, std::string_view text) {
+  return frame_writer(frame_kind::refused).put(static_cast<std::uint8_t>(why)).put(text).done();
 }
 
 namespace {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "netem/wire/frames.hpp"
+#include "netem/wire/listener.hpp"
 #include "netem/wire/network.hpp"
 #include "netem/wire/pipe.hpp"
 #include "tests/cluster/support/swarm.hpp"
@@ -87,6 +88,33 @@ private:
   std::shared_ptr<seen> seen_ = std::make_shared<seen>();
   std::shared_ptr<netem::wire::pipe> pipes_[2];
 };
+
+/// A host that listens with a member's keys, and does with each pipe what the test says.
+class false_listener {
+public:
+  using on_frame = std::function<void(netem::wire::pipe& through, netem::wire::frame_kind kind,
+                                      const payload& bytes)>;
+  /// `keys`: a folder of keys. `handle` is called for each frame, on any thread.
+  false_listener(const std::string& keys, on_frame handle);
+  ~false_listener();
+  false_listener(const false_listener&) = delete;
+
+  /// The address, as host:port.
+  std::string at() const { return listener_->at().text(); }
+  /// The pipes that were opened so far.
+  std::size_t opened() const;
+
+private:
+  struct taken {
+    std::mutex mutex;
+    std::vector<std::shared_ptr<netem::wire::pipe>> pipes;
+  };
+  std::shared_ptr<taken> taken_ = std::make_shared<taken>();
+  std::unique_ptr<netem::wire::listener> listener_;
+};
+
+/// The frame by which a host refuses a link.
+netem::wire::frame refused_frame(netem::wire::refusal why, std::string_view text);
 
 /// Opens a stream like that of a control pipe, and writes `messages` on it as gRPC messages with
 /// any framing. Returns true once the other side has closed the stream, and false if it has not in
