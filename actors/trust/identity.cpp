@@ -22,7 +22,8 @@ member_id member_of(const caf::node_id& node) {
   member_id out;
   if (data == nullptr || !data->valid()) return out;
   digest first;
-  std::copy(data->host_id().begin(), data->host_id().end(), first.bytes.begin());
+  const auto host = data->host_id(); // a copy: begin() and end() must be of one object
+  std::copy(host.begin(), host.end(), first.bytes.begin());
   return member_id::from(first);
 }
 
