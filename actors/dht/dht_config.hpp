@@ -32,7 +32,9 @@ struct dht_config {
   std::size_t bucket_size = 20;
   std::size_t replicas = 5;
   std::size_t alpha = 3;
-  std::size_t paths = 2; ///< disjoint paths of a look-up (iterative_lookup.hpp)
+  /// Disjoint paths of a look-up that joins or reads (iterative_lookup.hpp). Two paths ask a third
+  /// more questions than one, so other look-ups have one.
+  std::size_t paths = 2;
   duration slow_after =
       std::chrono::milliseconds(500); ///< after this time other nodes are asked as well
   duration request_timeout = std::chrono::seconds(3);

@@ -13,7 +13,7 @@
 // - identity: a node belongs to the member that its host's certificate names. Its id follows from
 //   its address (node_id.hpp). A message is from the node whose address sent it, and an answer may
 //   name other nodes only under the ids of their addresses. The routing table has one entry for
-//   each member, and a look-up asks along two disjoint paths (iterative_lookup.hpp). A silent or
+//   each member, and a look-up that joins or reads asks along two disjoint paths. A silent or
 //   dead address is left alone; other addresses of its host are not.
 // - serve: a node that others cannot dial is a client. A client looks up and stores like any other
 //   node, and receives no requests. Each of its messages says that it is a client, so that no node

@@ -123,7 +123,7 @@ void dht_node::start_search(const node_id& target, const std::string& key, goal 
   auto& lookup =
       state_->searches
           .emplace(token, search{iterative_lookup(target, options.replicas, options.alpha,
-                                                  what == goal::read, options.paths),
+                                                  what == goal::read, paths),
                                  key,
                                  what,
                                  {}})

@@ -214,7 +214,8 @@ TEST_CASE("an iterative look-up finds the nearest nodes within log2 of their num
   }
   MESSAGE("questions of a look-up: " << questions[1] / 100 << " on one path, " << questions[2] / 100
                                      << " on two");
-  CHECK(questions[2] <= 1.3 * questions[1]);
+  // So only look-ups that join or read take two (dht_config.hpp).
+  CHECK(questions[2] <= 1.4 * questions[1]);
 }
 
 TEST_CASE("a look-up waits for slow nodes only if no other node is left") {
