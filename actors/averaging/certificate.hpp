@@ -7,8 +7,8 @@
 // A vote is a signature under (group id, version). The version covers the senders and the values of
 // every chunk (version_of). More than two thirds of the members that take the result make a
 // certificate; members that declined in writing do not count. Two sets of more than two thirds
-// share more than a third. While fewer than a third of the members are hostile, two versions of
-// one group never both have certificates: an honest member would have voted twice. (docs/adr/0030)
+// share more than a third. So two versions of one group never both have certificates while fewer
+// than a third are hostile: an honest member would have voted twice. (docs/adr/0030)
 //
 // Statements begin with their kind and end in the world's signature, which binds the swarm.
 #pragma once

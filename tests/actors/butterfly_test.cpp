@@ -630,7 +630,9 @@ TEST_CASE("messages of strangers and with false names are counted and change not
   for (const auto& bad : bad_messages()) {
     lab.inject_by_stranger(0, bad.make(lab));
     CHECK(lab.suspicions.size() == ++count);
-    lab.inject(2, 0, bad.make(lab)); // in member 3's name, if the message has a name
+    // In member 3's name, if the message has a name. Member 2 does reduce part 2, so its lie about
+    // the part is none of these.
+    if (std::string_view(bad.what) != "a reduced chunk of part 2") lab.inject(2, 0, bad.make(lab));
   }
   lab.inject_by_stranger(0, caf::make_message(member_ready{lab.group().group, 1, {}, {}}));
   lab.inject_by_stranger(0, caf::make_message(member_finished{lab.group().group, 1, 0, {}}));
