@@ -5,10 +5,10 @@
 //
 // A branch leads this peer under two conditions. The branch's chain leads the peer's own by the
 // fork rule, from their last common state on. The chain also has more than half as many supporters
-// as there are members beside this peer, with this peer. A member is beside the peer if its record
-// is at the peer's head or one step before it, and if the member took part in one of the last
-// steps. A member that steps alone thus leads nobody away while the others compute. A group of full
-// size needs no more supporters. A round asks for as many members as it takes to lead all others on
+// as there are members beside this peer, with this peer. A member beside this peer has a record at
+// the peer's head or one step before it. The member also took part in one of the last steps. A
+// member that steps alone thus leads nobody away while the others compute. A group of full size
+// needs no more supporters. A round asks for as many members as it takes to lead all others on
 // (members_needed).
 //
 // Questions. One peer is asked for each claimed state, at most `most_questions` at a time, the

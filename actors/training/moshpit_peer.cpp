@@ -19,16 +19,16 @@ moshpit_peer::moshpit_peer(caf::actor_config& config, host& on, peer_config opti
                            moshpit_options how, std::shared_ptr<const outer_rule> rule,
                            std::uint64_t method_state_bytes, std::shared_ptr<state_pool> pool,
                            caf::actor dht)
-    : training_peer(config, on, options,
-                    {.one_branch = false,
-                     .steps_locally = true,
-                     .method_state_bytes = method_state_bytes,
-                     .untimed_rounds = rule->takes_no_device_time(),
-                     // An exhausted peer has this many.
-                     .most_samples = (1 + how.max_staleness) *
-                                     std::max(options.target_batch,
-                                              how.local_steps * options.micro_batch)},
-                    std::move(pool), std::move(dht)),
+    : training_peer(
+          config, on, options,
+          {.one_branch = false,
+           .steps_locally = true,
+           .method_state_bytes = method_state_bytes,
+           .untimed_rounds = rule->takes_no_device_time(),
+           // An exhausted peer has this many.
+           .most_samples = (1 + how.max_staleness) *
+                           std::max(options.target_batch, how.local_steps * options.micro_batch)},
+          std::move(pool), std::move(dht)),
       how_(how), rule_(std::move(rule)), draws_(on.random_stream("moshpit.place")),
       coordinates_(how_.grid.dimensions - 1), averaged_(this->pool()->initial()) {
   mixed_ = averaged_->epoch;

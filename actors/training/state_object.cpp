@@ -85,8 +85,7 @@ bool proves(const round_certificate& certificate, const taken_step& step,
   if (end != values) return false;
   boundaries.resize(members.size() + 1, values);
   if (step.samples != samples_before + samples_of(step.parts, members)) return false;
-  return version_of(boundaries, chunk_bytes, parts, step.gradient) ==
-         certificate.version;
+  return version_of(boundaries, chunk_bytes, parts, step.gradient) == certificate.version;
 }
 
 // -- the donor's side -----------------------------------------------------------------------------

@@ -43,10 +43,10 @@ using messages_of_strangers =
               join_request, join_accepted, join_rejected, join_withdrawn, group_begun,
               member_declined, part_chunk, reduced_chunk, chunk_received, part_query, part_claim,
               part_answer, part_wanted, member_ready, member_finished, state_request, state_offer,
-              state_refused, state_hold, state_chunk_request, state_chunk, chain_request, chain_answer, address_query,
-              address_answer, dial_request, dial_answer, greeting, gossip_offer, gossip_answer,
-              push_share, push_received, replica_hello, ledger_update, ledger_received, not_primary,
-              whole_part, whole_mean>;
+              state_refused, state_hold, state_chunk_request, state_chunk, chain_request,
+              chain_answer, address_query, address_answer, dial_request, dial_answer, greeting,
+              gossip_offer, gossip_answer, push_share, push_received, replica_hello, ledger_update,
+              ledger_received, not_primary, whole_part, whole_mean>;
 
 template <class T>
 struct is_vector : std::false_type {};

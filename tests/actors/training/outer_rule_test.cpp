@@ -8,6 +8,7 @@
 
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 using namespace shoal;
@@ -154,9 +155,9 @@ TEST_CASE("an outer rule may average a part of the parameters, and its state goe
   data.dht = first;
   world.spawn<data_shard>(home, data, std::make_shared<zeros>(),
                           std::make_shared<sample_ledger>(data.lease_time));
-  std::size_t checkpoints = 0, remembered = 0;
+  std::size_t checkpoints = 0, remembered = 0, trainers = 0;
   const auto start = [&] {
-    auto& host = world.add_host("trainer");
+    auto& host = world.add_host("trainer-" + std::to_string(trainers++)); // a member of its own
     dht_config dht;
     dht.bootstraps = {first};
     peer_config options;
