@@ -4,7 +4,6 @@
 #include "actors/dht/record_rules.hpp"
 #include "actors/failpoints.hpp"
 #include "actors/trust/evidence.hpp"
-#include "actors/trust/evidence.hpp"
 #include "actors/trust/identity.hpp"
 
 #include <caf/actor_cast.hpp>

@@ -120,6 +120,7 @@ std::vector<contact> dht_node::with_us(const node_id& target, std::vector<contac
 void dht_node::start_search(const node_id& target, const std::string& key, goal what) {
   const auto token = state_->next_token++;
   const auto& options = state_->options;
+  const std::size_t paths = what == goal::join || what == goal::read ? options.paths : 1;
   auto& lookup =
       state_->searches
           .emplace(token, search{iterative_lookup(target, options.replicas, options.alpha,

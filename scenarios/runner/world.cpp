@@ -96,6 +96,12 @@ public:
   std::string certificate() const override {
     return world_.has_keys() ? world_.options_.real->keys->certificate : std::string{};
   }
+  std::string certificate_of(const actors::key256& key) const override {
+    if (key == key_) return certificate();
+    std::lock_guard guard(world_.mutex_);
+    const auto found = world_.admitted_.find(key);
+    return found == world_.admitted_.end() ? std::string{} : found->second;
+  }
   bool admits(const actors::key256& key, std::string_view certificate) override {
     return world_.admits(key, certificate);
   }
@@ -373,7 +379,7 @@ bool world::admits(const actors::key256& key, std::string_view certificate) {
         options_.real->options.admits->check(std::string{certificate}, utc_ns(), who, detail);
     if (said == netem::wire::refusal::none && who.identity == actors::bytes_of(key)) {
       std::lock_guard guard(mutex_);
-      admitted_.insert(key);
+      admitted_.emplace(key, certificate);
       return true;
     }
   }

@@ -190,7 +190,7 @@ private:
   mutable std::mutex mutex_; // guards hosts_, altered_by_, admitted_, late_ and broken_
   std::map<netem::host_index, std::unique_ptr<emulated_host>> hosts_;
   std::map<netem::host_index, std::shared_ptr<actors::conduct>> altered_by_;
-  std::set<actors::key256> admitted_; // keys that were seen with a valid certificate
+  std::map<actors::key256, std::string> admitted_; // certificates that were valid, by key
   distortion late_;
   std::optional<std::string> broken_;
 };
