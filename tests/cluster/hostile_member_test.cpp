@@ -68,7 +68,7 @@ class arriving_links {
 public:
   struct both {
     std::uint64_t link = 0;
-    std::uint32_t incarnation = 0; // the dialling host's
+    std::uint32_t incarnation = 0; // the incarnation of the host that dialled
     netem::wire::pipe* pipes[2]{};
   };
   std::optional<both> came(netem::wire::pipe& through, frame_kind kind, const payload& bytes) {
@@ -166,7 +166,7 @@ TEST_CASE("a member cannot speak for another host to a host that only dials") {
   swarm reef(endless_swarm(2));
   const auto keys = keys_in(reef.keys_of("mallory"));
   auto mine = reef.hello_of("mallory", 0);
-  mine.relays = 1; // others look at the frames of a host that offers to relay
+  mine.relays = 1; // the false relay offers itself, so its relayed frames are read
   const auto shard = node_of(keys_in(reef.keys_of("shard-0")), mine.incarnation);
   const auto victim_keys = keys_in(reef.keys_of("p-1"));
   auto false_hello = reef.hello_of("shard-0", 7);
@@ -254,7 +254,7 @@ TEST_CASE("a swarm trains on while a member refuses and floods and lies about na
     epochs[name] = epoch(name);
   }
 
-  // Each host that dials the member is refused, with another reason each time.
+  // The member refuses each host that dials, with a different reason each time.
   std::atomic<unsigned> refusals{0};
   const false_listener listens(reef.keys_of("mallory"),
                                [&](netem::wire::pipe& through, frame_kind, const payload&) {
