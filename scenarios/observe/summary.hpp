@@ -82,7 +82,7 @@ struct summary {
   double virtual_seconds = 0, wall_seconds = 0;
   std::uint64_t peak_rss_bytes = 0;
   std::uint64_t epochs = 0;
-  std::vector<accusation> accusations; ///< by host, then by the number of times
+  std::vector<accusation> accusations; ///< the most reporters first
   std::uint64_t samples = 0;           ///< samples in completed rounds
   losses loss;
   round_totals rounds;

@@ -25,7 +25,8 @@ public:
     for (const auto& [what, one] : all_)
       into.accusations.push_back({what.first, what.second, one.times, one.reporters.size()});
     std::sort(into.accusations.begin(), into.accusations.end(), [](const auto& a, const auto& b) {
-      return std::tuple(a.host, b.times, a.why) < std::tuple(b.host, a.times, b.why);
+      return std::tuple(b.reporters, b.times, a.host, a.why) <
+             std::tuple(a.reporters, a.times, b.host, b.why);
     });
   }
 
