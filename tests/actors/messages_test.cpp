@@ -215,7 +215,9 @@ TEST_CASE("every field of a message is serialized") {
     std::size_t inspected = 0;
     each_field(x, [&](auto&) { ++inspected; });
     INFO(kind_of(caf::make_message(x).content()).name);
-    CHECK(inspected == field_count<T>());
+    // The members compute the boundaries from the roster.
+    const std::size_t not_sent = std::is_same_v<T, group_begun> ? 1 : 0;
+    CHECK(inspected + not_sent == field_count<T>());
   });
 }
 
