@@ -50,7 +50,7 @@ payload shifted(const payload& now, const payload& from, payload to);
 
 /// Averages the parameters and, with `with_optimizer`, the optimizer's state. Adds to the mean the
 /// changes that the peer's own steps made during the round. The shared state has these changes,
-/// too.
+/// too, unless they lead to values that are not finite.
 class delta_rule final : public outer_rule {
 public:
   explicit delta_rule(bool with_optimizer) : with_optimizer_(with_optimizer) {}

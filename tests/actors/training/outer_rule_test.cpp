@@ -6,6 +6,7 @@
 
 #include <doctest/doctest.h>
 
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -131,6 +132,24 @@ TEST_CASE("delta rule: an averaged optimizer state is taken without a difference
       rule.after({now, began, shared, payload{std::vector<float>{10, 20, 30}}}, falling_work{});
   CHECK(floats(next.own.parameters) == std::vector<float>{11, 20});
   CHECK(floats(next.own.optimizer) == std::vector<float>{29});
+}
+
+TEST_CASE("delta rule: steps during the round that end in NaN do not reach the shared state") {
+  const auto nan = std::numeric_limits<float>::quiet_NaN();
+  const auto began = state_of({1, 2}, {5}), before = state_of({0, 0}, {4});
+  const auto mean = payload{std::vector<float>{10, 20}};
+  const delta_rule rule(false);
+  for (const auto& now : {state_of({nan, 2}, {7}), state_of({1.5, 2}, {nan})}) {
+    const auto next = rule.after({now, began, before, mean}, falling_work{});
+    CHECK(floats(next.shared.parameters) == std::vector<float>{10, 20});
+    CHECK(floats(next.shared.optimizer) == std::vector<float>{5});
+  }
+  // The rule averages the optimizer's state, too.
+  const auto next = delta_rule(true).after(
+      {state_of({nan, 2}, {nan}), began, before, payload{std::vector<float>{10, 20, 30}}},
+      falling_work{});
+  CHECK(floats(next.shared.parameters) == std::vector<float>{10, 20});
+  CHECK(floats(next.shared.optimizer) == std::vector<float>{29});
 }
 
 TEST_CASE("delta rule: size-only states stay size-only") {
