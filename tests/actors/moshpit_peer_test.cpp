@@ -11,6 +11,7 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <string>
 #include <vector>
 
 using namespace shoal;
@@ -81,7 +82,7 @@ TEST_CASE(
   std::vector<peer_id> ids;
   for (const std::size_t good :
        {std::size_t{21}, std::size_t{1'000'000'000}, std::size_t{1'000'000'000}}) {
-    auto& host = world.add_host("trainer");
+    auto& host = world.add_host("trainer-" + std::to_string(ids.size())); // a member of its own
     dht_config dht;
     dht.bootstraps = {first};
     const auto node = world.spawn<dht_node>(host, dht);

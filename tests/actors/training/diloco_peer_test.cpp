@@ -18,6 +18,7 @@
 #include <array>
 #include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 using namespace shoal;
@@ -87,7 +88,8 @@ public:
   /// Local steps take a second.
   std::shared_ptr<replica> start(diloco_options rounds = {}) {
     auto out = std::make_shared<replica>();
-    out->host = &world.add_host("trainer");
+    // Each host is a member of its own.
+    out->host = &world.add_host("trainer-" + std::to_string(started_++));
     dht_config dht;
     dht.bootstraps = {first_};
     peer_config options;
@@ -113,6 +115,7 @@ public:
 private:
   diloco_workload::settings how_;
   caf::actor first_;
+  std::size_t started_ = 0;
 };
 
 diloco_workload::settings torchft(std::int64_t delay, double alpha) {
