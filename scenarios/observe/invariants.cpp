@@ -114,6 +114,8 @@ void invariants::finish(duration time, const leak_facts& facts,
                    fmt::format("{} messages crossed hosts without the network", facts.bypassed),
                    facts.bypassed);
 
+  at(invariant_rule::no_honest_accused).check(); // nobody was accused until the end
+
   invariant& requests = at(invariant_rule::requests_end);
   requests.check(std::max<std::uint64_t>(facts.requests, 1));
   if (facts.requests_open > 0)
