@@ -285,10 +285,14 @@ inline std::pair<std::string*, rule> short_form(actors::conduct_options& o) {
 
 template <class V>
 void describe(V& v, actors::conduct_options& o) {
-  v.field("kind", o.kind,
-          "the conduct; every one but `honest` is an injected bug or an attack of a member with a "
-          "valid key",
-          {.one_of = actors::conducts().names()});
+  static const std::string meaning = [] {
+    std::string out = "the conduct; every one but `honest` is an injected bug or an attack of a "
+                      "member with a valid key. The attacks are";
+    for (const auto& one : actors::conducts().all())
+      if (one.kind == actors::conduct_kind::attack) out += ": `" + one.name + "`, " + one.meaning;
+    return out;
+  }();
+  v.field("kind", o.kind, meaning.c_str(), {.one_of = actors::conducts().names()});
   v.field("from", o.from, "the hosts are honest for this time after their start",
           {.hide_default = true});
   v.field("every", o.every, "the least time between two strikes; 0: always",
