@@ -7,6 +7,7 @@
 #include "actors/averaging/observations.hpp"
 #include "actors/messages.hpp"
 #include "actors/probes.hpp"
+#include "actors/trust/identity.hpp"
 #include "kernels/base/check.hpp"
 #include "netem/coordinator.hpp"
 #include "tests/bench/averaging.hpp"
@@ -18,7 +19,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <deque>
+#include <map>
 #include <mutex>
+#include <string>
+#include <utility>
 
 using namespace shoal;
 using namespace shoal::actors;
@@ -30,16 +34,40 @@ struct shared_round {
   std::optional<std::chrono::steady_clock::time_point> begun;
   std::chrono::steady_clock::time_point ended;
   std::vector<payload> results;
+  std::map<caf::actor_id, std::pair<peer_id, key256>> owners; // of actors with an address
 };
 
 class bench_host final : public host {
 public:
-  bench_host(shared_round& all, peer_id id) : all_(all), id_(id) {}
+  bench_host(shared_round& all, peer_id id)
+      : all_(all), id_(id), key_(stand_in_key(std::to_string(id))) {}
+  const key256& key() const override { return key_; }
+  signature sign(const digest& statement) const override {
+    return stand_in_signature(1, key_, statement);
+  }
+  bool is_signed_by(const key256& key, const digest& statement,
+                    const signature& by) const override {
+    return by == stand_in_signature(1, key, statement);
+  }
+  bool admits(const key256&, std::string_view) override { return true; }
+  bool ban(const evidence&) override { return false; }
+  bool refuses(const caf::strong_actor_ptr&) const noexcept override { return false; }
+  bool is_banned(const member_id&) const noexcept override { return false; }
+  peer_id peer_of(const caf::strong_actor_ptr& address) const override {
+    return owner_of(address).first;
+  }
+  member_id member_of(const caf::strong_actor_ptr& address) const override {
+    return address ? actors::member_of(owner_of(address).second) : member_id{};
+  }
   std::string_view name() const override { return "bench"; }
   peer_id id() const override { return id_; }
   std::int64_t utc_ns() const override { return 0; }
   rng random_stream(std::string_view name) const override { return stream(1, name, id_); }
-  caf::actor address_of(const caf::actor& local) override { return local; }
+  caf::actor address_of(const caf::actor& local) override {
+    std::lock_guard guard(all_.mutex);
+    all_.owners[local.id()] = {id_, key_};
+    return local;
+  }
   std::uint64_t rate_up() const override { return 1'000'000'000; }
   std::uint64_t rate_down() const override { return 1'000'000'000; }
   std::uint64_t seen_address(const caf::actor&) override { return id_; }
@@ -65,8 +93,15 @@ public:
   void arriving() noexcept override {}
 
 private:
+  std::pair<peer_id, key256> owner_of(const caf::strong_actor_ptr& address) const {
+    std::lock_guard guard(all_.mutex);
+    const auto found = address ? all_.owners.find(address->id()) : all_.owners.end();
+    return found == all_.owners.end() ? std::pair<peer_id, key256>{} : found->second;
+  }
+
   shared_round& all_;
   peer_id id_;
+  key256 key_;
 };
 
 class sink : public caf::event_based_actor {

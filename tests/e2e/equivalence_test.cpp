@@ -96,7 +96,9 @@ errors compare(const std::string& yaml, const kernels::optimizer_config& optimiz
     if (auto* contribution = actors::get_if<actors::contributed>(&what))
       rounds[contribution->group][contribution->member] = *contribution;
     auto* ended = actors::get_if<actors::round_ended>(&what);
-    if (ended == nullptr || ended->outcome != actors::outcome::ok || seen.contains(ended->epoch))
+    // A member that only reduces ends without values.
+    if (ended == nullptr || ended->outcome != actors::outcome::ok || seen.contains(ended->epoch) ||
+        ended->values.empty())
       return;
     auto& record = seen[ended->epoch];
     record.ok = true;
