@@ -13,7 +13,7 @@ using kind = ledger_row_kind;
 
 // Limits that the rows of a correct replica do not exceed. A report covers one range of samples.
 // Uncertain ranges cover whole index blocks of former replicas.
-constexpr std::uint64_t most_reported = std::numeric_limits<std::uint32_t>::max();
+constexpr std::uint64_t longest_reported = std::numeric_limits<std::uint32_t>::max();
 constexpr std::uint64_t most_uncertain = 4096 * index_block_size;
 constexpr std::int64_t longest_lease_ns = std::int64_t{1} << 60;
 
@@ -118,7 +118,7 @@ result<void> apply_rows(std::span<const ledger_row> rows, sample_ledger& to, dur
                             what == kind::repeated || what == kind::disputed;
     if (of_a_round && (row.parts_total == 0 || row.parts_included > row.parts_total))
       return failure{"a round of that many parts"};
-    if ((what == kind::repeated || what == kind::disputed) && row.count > most_reported)
+    if ((what == kind::repeated || what == kind::disputed) && row.count > longest_reported)
       return failure{"a report of that many samples"};
     if (what == kind::uncertain && row.count > most_uncertain)
       return failure{"too many uncertain samples"};

@@ -98,6 +98,15 @@ std::vector<chain_point> chain_follower::locator() const {
 std::vector<chain_follower::question>
 chain_follower::ask(const progress_table& claims, std::optional<duration> patience, duration now) {
   expire(now);
+  // A branch that no peer claims any more has no donors, so it leads nobody.
+  if (!ahead_.empty() &&
+      std::none_of(claims.entries().begin(), claims.entries().end(), [&](const auto& one) {
+        return one.second.what.arriving == 0 &&
+               one.second.what.epoch >= ahead_.front()->after.epoch;
+      })) {
+    ahead_.clear();
+    fork_ = own_.head();
+  }
   std::erase_if(asked_, [&](const auto& one) { return claims.find(one.first) == nullptr; });
   // The claimants of each unknown state that may be asked now.
   std::map<chain_point, std::vector<peer_id>> unknown;

@@ -82,7 +82,7 @@ struct host_link {
   direction pipes[2];                                         ///< control, bulk
   std::atomic<duration> last_sent[2]{duration{}, duration{}}; ///< one for each pipe; any thread
   hello theirs;
-  certified_member certified;            ///< by the other side's certificate; empty without keys
+  certified_member certified;      ///< by the other side's certificate; empty without keys
   host_index host = no_host;       ///< the other side, once the link is up
   caf::node_id node;               ///< the other side, once the link is up
   std::string target;              ///< the address that was dialled

@@ -24,9 +24,9 @@ progress_checks::progress_checks(progress_options options, invariant& monotonic,
 }
 
 void progress_checks::reach(duration time, peer_id peer, peer_state& of, std::uint64_t epoch,
-                            std::string_view doing) {
+                            std::string_view doing, bool may_go_back) {
   monotonic_.check();
-  if (epoch < of.epoch) {
+  if (epoch < of.epoch && !may_go_back) {
     monotonic_.violate(time, fmt::format("{} {} at epoch {} after epoch {}", options_.name_of(peer),
                                          doing, epoch, of.epoch));
   }
@@ -216,7 +216,9 @@ void progress_checks::adopted(duration time, peer_id peer, const actors::adopted
                                          options_.name_of(peer), what.state.hex(), what.epoch));
     }
   }
-  reach(time, peer, of, what.epoch, "adopts a state");
+  // A peer that goes over to another branch takes the newest state whose bits are certified, and
+  // repeats the steps from there.
+  reach(time, peer, of, what.epoch, "adopts a state", options_.one_branch);
   of.state = what.state;
 }
 

@@ -37,7 +37,8 @@ struct progress_options {
   observed_view view = observed_view::whole;
 };
 
-/// `epoch_monotonic`: no peer's epoch goes down, and a step makes it rise.
+/// `epoch_monotonic`: no peer's epoch goes down, unless it adopts a state of another branch, and a
+/// step makes it rise.
 ///
 /// `staleness`: a peer is in sync while it is alive and its last phase is computing or averaging.
 /// The leading epoch is the highest one of the peers in sync. A peer violates the rule if it is in
@@ -93,7 +94,7 @@ private:
   };
 
   void reach(duration time, actors::peer_id peer, peer_state& of, std::uint64_t epoch,
-             std::string_view doing);
+             std::string_view doing, bool may_go_back = false);
   void set_in_sync(duration time, actors::peer_id peer, peer_state& of, bool in_sync);
   void look_for_stragglers(duration time);
   void look_for_branches(duration time);

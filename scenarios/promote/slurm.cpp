@@ -68,9 +68,9 @@ std::vector<deployed_file> slurm_files(const deployment& what) {
                                         {"TIME", slurm_time(minutes)}})},
           {"node",
            filled(node_script, {{"NODES", names},
-                         {"PROGRAM", shell_word(what.program)},
-                         {"PACE", what.pace ? " --pace" : ""},
-                         {"KEYS", what.insecure ? "--insecure" : "--keys \"keys/$name\""}}),
+                                {"PROGRAM", shell_word(what.program)},
+                                {"PACE", what.pace ? " --pace" : ""},
+                                {"KEYS", what.insecure ? "--insecure" : "--keys \"keys/$name\""}}),
            true}};
 }
 

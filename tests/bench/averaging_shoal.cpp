@@ -34,7 +34,7 @@ struct shared_round {
   std::optional<std::chrono::steady_clock::time_point> begun;
   std::chrono::steady_clock::time_point ended;
   std::vector<payload> results;
-  std::map<caf::actor_id, std::pair<peer_id, key256>> owners; // of actors with an address
+  std::map<caf::actor_id, std::pair<peer_id, key256>> owners; // the hosts of published actors
 };
 
 class bench_host final : public host {

@@ -133,7 +133,7 @@ std::vector<double> moments(std::size_t count, double from, double to) {
 
 } // namespace
 
-TEST_CASE("a peer that joins sixteen others at any moment contributes within two epochs") {
+TEST_CASE("a peer that joins sixteen others at any moment contributes within three epochs") {
   // The download lasts about half of an epoch: longer than anybody waits for it.
   std::map<std::uint64_t, unsigned> after;
   for (const auto start : moments(tries(12, 50), 50, 95)) {
@@ -145,8 +145,9 @@ TEST_CASE("a peer that joins sixteen others at any moment contributes within two
     INFO("start " << start << ": " << late.text());
     REQUIRE(late.swarm_at_boot);
     REQUIRE(late.contributed);
-    CHECK(*late.contributed <=
-          *late.swarm_at_boot + 1); // at the end of that round two epochs are over at most
+    // A joiner takes the newest certified state, which is one step behind, and repeats the step. At
+    // the end of its first round three epochs are over at most.
+    CHECK(*late.contributed <= *late.swarm_at_boot + 2);
     CHECK(late.states == 1);
     ++after[*late.contributed - *late.swarm_at_boot];
   }
