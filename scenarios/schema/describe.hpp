@@ -287,9 +287,9 @@ template <class V>
 void describe(V& v, actors::conduct_options& o) {
   static const std::string meaning = [] {
     std::string out = "the conduct; every one but `honest` is an injected bug or an attack of a "
-                      "member with a valid key. The attacks are";
+                      "member with a valid key";
     for (const auto& one : actors::conducts().all())
-      if (one.kind == actors::conduct_kind::attack) out += ": `" + one.name + "`, " + one.meaning;
+      if (one.kind == actors::conduct_kind::attack) out += ". `" + one.name + "`: " + one.meaning;
     return out;
   }();
   v.field("kind", o.kind, meaning.c_str(), {.one_of = actors::conducts().names()});
