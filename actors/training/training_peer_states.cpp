@@ -52,6 +52,7 @@ void training_peer::go_back_to_begin() {
   if (!last || last->before != begin) return;
   give_back_work();
   set_state(first);
+  here().observe(adopted{first->epoch, first->id, 0, false});
   parts_->follower->adopted(begin);
   state_adopted();
 }

@@ -30,11 +30,11 @@ constexpr found all[] = {
     {"1905", 30,
      "the only addresses that a peer behind a NAT began with were of those who served nobody, and "
      "it never found those who did"},
-    {"7012", 38,
+    {"7012", 32,
      "only one behind a NAT was left with the state, and it was no donor while records of dead "
      "ones stood there"},
-    {"6784", 40, "with overlap all went over by a step whose maker had died"},
-    {"7799", 24, "a claim at one primary of the shard was forgotten when it met the other"},
+    {"6784", 38, "with overlap all went over by a step whose maker had died"},
+    {"7799", 22, "a claim at one primary of the shard was forgotten when it met the other"},
     {"5082", 32, "averaged second moments became negative in 8 bits"},
 };
 
