@@ -260,9 +260,11 @@ void runner::state::start_shard(shard_unit& shard) {
   config.role = role;
   std::shared_ptr<const actors::sample_source> source = work->source();
   if (start) source = std::make_shared<later_source>(std::move(source), start->data_from);
-  auto serve = [this, &host, config, source, made] {
-    if (in->net().alive(in->index_of(host)))
-      in->spawn<actors::data_shard>(host, config, source, made);
+  const auto serves = std::make_shared<std::atomic<bool>>(false);
+  auto serve = [this, &host, config, source, made, serves] {
+    if (draining || !in->net().alive(in->index_of(host))) return;
+    in->spawn<actors::data_shard>(host, config, source, made);
+    *serves = true;
   };
   if (options.node)
     in->clock().at(in->clock().now() + shard_start_delay(host.utc_ns()), std::move(serve));
@@ -271,6 +273,7 @@ void runner::state::start_shard(shard_unit& shard) {
   std::lock_guard guard(watching);
   shard.ledger = std::move(made);
   shard.role = std::move(role);
+  shard.serves = serves;
 }
 
 actors::shard_finder runner::state::find_shards(const actors::host& by) {

@@ -141,10 +141,8 @@ leak_facts runner::state::leaks() const {
   for (const auto& [peer, open] : open_rounds) out.requests_open += open;
   out.flows_of_dead_hosts = net.orphaned_flows();
   out.actors_alive = in->clock().live_actors();
-  const auto alive = std::count_if(shards.begin(), shards.end(), [&](const shard_unit& s) {
-    return net.host_on(s.machine) != netem::no_host;
-  });
-  out.actors_expected = shard_unit::idle_actors * static_cast<std::uint64_t>(alive);
+  for (const auto& shard : shards)
+    if (net.host_on(shard.machine) != netem::no_host) out.actors_expected += shard.idle_actors();
   for (const auto& [machine, peer] : peers) out.actors_expected += role_on(machine).idle_actors;
   return out;
 }

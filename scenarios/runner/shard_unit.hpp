@@ -17,12 +17,13 @@ namespace shoal::scenarios {
 
 /// The latest incarnation of one replica of the data shard.
 struct shard_unit {
-  /// Number of actors on an idle host: the shard and its DHT node.
-  static constexpr std::uint64_t idle_actors = 2;
+  /// Number of actors on an idle host: the DHT node, and the shard once it serves.
+  std::uint64_t idle_actors() const { return serves && *serves ? 2 : 1; }
 
   std::uint32_t machine = 0; ///< netem::machine_index
   std::shared_ptr<actors::sample_ledger> ledger;
   std::shared_ptr<std::atomic<actors::replica_role>> role;
+  std::shared_ptr<std::atomic<bool>> serves; ///< in a cluster, some seconds after the start
 };
 
 using machine_lives = std::function<bool(std::uint32_t machine)>;
