@@ -47,18 +47,23 @@ TEST_CASE("a fifth of 100 hosts may die at once: every key with a living replica
   check(what);
 }
 
-TEST_CASE("three fifths of 100 hosts may die at once: keys whose five replicas are among them are "
+TEST_CASE("two fifths of 100 hosts may die at once: keys whose five replicas are among them are "
           "lost until their owners store again") {
-  dht_network what;
-  what.nodes = 100;
-  what.keys = 1000;
-  what.timed = 0;
-  what.killed = 0.6;
-  auto f = run_dht_network(what);
-  CHECK(f.lost_expected > 0);
-  CHECK(f.answered == what.keys - f.lost_expected);
-  CHECK(f.answered_later == what.keys);
-  CHECK(f.misbehaved == 0);
+  std::size_t lost = 0;
+  for (std::uint64_t seed = 1; seed <= 6; ++seed) {
+    dht_network what;
+    what.nodes = 100;
+    what.keys = 1000;
+    what.timed = 0;
+    what.killed = 0.4;
+    what.seed = seed;
+    auto f = run_dht_network(what);
+    lost += f.lost_expected;
+    CHECK(f.answered == what.keys - f.lost_expected);
+    CHECK(f.answered_later == what.keys);
+    CHECK(f.misbehaved == 0);
+  }
+  CHECK(lost > 0); // few networks have five neighbours that all die
 }
 
 TEST_CASE("a fifth of 1024 hosts may die at once: every key with a living replica answers, and all "
