@@ -134,11 +134,13 @@ bool group_actor::may_keep(const Message& message) {
   if constexpr (requires { message.data; }) bytes = message.data.size();
   const auto rounds = has_second() ? 2u : 1u;
   // A codec may write twice the bytes of the values.
-  if (bytes > 2 * options_.chunk_bytes + 64)
+  if (bytes > 2 * options_.chunk_bytes + 1024)
     return misbehaviour(who, "chunk that is too long, before the group began"), false;
   const auto vector = request_.values.size() + 4 * request_.second.value_count;
   const auto window =
-      std::min<std::uint64_t>(2 * vector, options_.window_chunks * (2 * options_.chunk_bytes + 64));
+      // A codec may add a table of a kibibyte to each chunk.
+      std::min<std::uint64_t>(2 * vector + 1024 * (options_.window_chunks + 4),
+                              options_.window_chunks * (2 * options_.chunk_bytes + 1024));
   auto& all = strangers_;
   if (!known && ++all.messages > most_of_strangers)
     return misbehaviour(who, "too many messages of strangers before the group began"), false;

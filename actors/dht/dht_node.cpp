@@ -137,7 +137,7 @@ bool dht_node::is_local() {
 void dht_node::on_store(store& what) {
   if (!is_local()) return;
   const auto& limits = state_->options.limits;
-  const auto& entry = what.entry;
+  auto& entry = what.entry;
   if (what.key.empty() || what.key.size() > limits.max_key_bytes ||
       entry.subkey.size() > limits.max_key_bytes)
     return misbehaviour(0, "store: a key is empty or too long");
@@ -147,9 +147,11 @@ void dht_node::on_store(store& what) {
     return misbehaviour(0, "store: the address is another host's");
   const auto utc = here().utc_ns();
   if (entry.expires_utc_ns <= utc) return;
-  const auto longest = std::min(limits.max_lifetime, rule_of(what.key).max_lifetime);
-  if (entry.expires_utc_ns - utc > longest.count())
+  if (entry.expires_utc_ns - utc > limits.max_lifetime.count())
     return misbehaviour(0, "store: the record lives too long");
+  // A slow swarm asks for more than the kind of key allows; its owner renews the record.
+  const auto longest = rule_of(what.key).max_lifetime;
+  entry.expires_utc_ns = std::min(entry.expires_utc_ns, utc + longest.count());
   publish(what.key, std::move(what.entry), false);
 }
 
