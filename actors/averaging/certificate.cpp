@@ -235,7 +235,8 @@ evidence evidence_of(const contradiction& proof) {
     out.kind = static_cast<std::uint8_t>(statement_kind::vote);
     out.subject = proof.round;
     out.first = proof.first;
-    out.second = proof.second;
+    // A decline is a vote for nothing.
+    if (proof.what == contradiction::kind::two_votes) out.second = proof.second;
     out.first_by = proof.first_by;
     out.second_by = proof.second_by;
   }
@@ -243,25 +244,13 @@ evidence evidence_of(const contradiction& proof) {
 }
 
 bool contradiction::holds(const signature_check& is_signed_by) const {
-  switch (what) {
-  case kind::two_groups: {
-    const auto by_culprit = [&](const group_begun& roster) {
-      return check_roster(roster, is_signed_by).ok() &&
-             roster.members[roster.leader].key == culprit;
-    };
-    return by_culprit(first_roster) && by_culprit(second_roster) &&
-           first_roster.group != second_roster.group && first_roster.epoch == second_roster.epoch &&
-           first_roster.state == second_roster.state &&
-           first_roster.attempt == second_roster.attempt;
-  }
-  case kind::two_votes:
-    return first != second && is_signed_by(culprit, vote_statement(round, first), first_by) &&
-           is_signed_by(culprit, vote_statement(round, second), second_by);
-  case kind::vote_and_decline:
-    return is_signed_by(culprit, vote_statement(round, first), first_by) &&
-           is_signed_by(culprit, decline_statement(round), second_by);
-  }
-  return false;
+  if (what == kind::two_groups)
+    for (const auto* roster : {&first_roster, &second_roster})
+      if (!check_roster(*roster, is_signed_by).ok() ||
+          roster->members[roster->leader].key != culprit ||
+          attempt_of(*roster) != attempt_of(first_roster))
+        return false;
+  return actors::holds(evidence_of(*this), is_signed_by);
 }
 
 } // namespace shoal::actors

@@ -350,7 +350,10 @@ std::string world::identity_of(const std::string& name) const {
 digest world::in_this_swarm(const digest& statement) const {
   hasher out;
   out.add(std::string_view{"shoal.in_swarm"}).add(statement);
-  out.add(std::string_view{options_.real ? options_.real->options.scenario : std::string{}});
+  if (options_.real)
+    out.add(std::string_view{options_.real->options.scenario});
+  else
+    out.add(std::string_view{});
   return out.finish();
 }
 
