@@ -245,6 +245,11 @@ void bulk_lines::stop_blocked(duration now, surroundings& around) {
   }
 }
 
+void bulk_lines::stop_pair(std::uint64_t pair, duration now, surroundings& around) {
+  if (const auto* line = line_of_.find(pair))
+    if (connections_[*line - 1].first != no_index) stop(*line - 1, now, around);
+}
+
 std::optional<bulk_lines::stopped_transfer> bulk_lines::stopped(std::uint64_t pair) const {
   const auto* line = line_of_.find(pair);
   if (line == nullptr || !connections_[*line - 1].stopped) return std::nullopt;

@@ -87,6 +87,8 @@ public:
 
   /// Stops every connection that is blocked now.
   void stop_blocked(duration now, surroundings& around);
+  /// Stops the connection of that pair of hosts, if there is one.
+  void stop_pair(std::uint64_t pair, duration now, surroundings& around);
   struct stopped_transfer {
     std::uint32_t line;
     transport::transfer_id flow;

@@ -137,6 +137,9 @@ public:
   /// Adds a cut. heal() removes it.
   std::uint64_t add_cut(cut what);
   void heal(std::uint64_t cut_number);
+  /// One of the two machines refuses all connections with the other from now on. It is a cut
+  /// between the two that never heals.
+  void refuse(machine_index a, machine_index b);
   /// Pauses a host: no actor runs and no compute job continues until resume(). Returns false if the
   /// host is dead or paused.
   bool pause(host_index host);

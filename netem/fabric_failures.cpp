@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <tuple>
+#include <utility>
 
 namespace shoal::netem {
 
@@ -28,6 +29,22 @@ std::uint64_t fabric::add_cut(cut what) {
   s.bulk.stop_blocked(now, around);
   s.clock.at(now + s.options.detection_time, [&s] { s.suspect(); });
   return number;
+}
+
+void fabric::refuse(machine_index a, machine_index b) {
+  auto& s = *state_;
+  locked_section here(s.mutex);
+  const auto now = s.flow_time(here);
+  if (a == b || !s.failures.refuse(a, b, now)) return;
+  const auto one = s.hosts.running(a), other = s.hosts.running(b);
+  if (one == no_host || other == no_host) return;
+  fabric_state::bulk_effects around(s, here);
+  for (const auto pair : {pair_of(one, other), pair_of(other, one)})
+    s.bulk.stop_pair(pair, now, around);
+  s.clock.at(now + s.options.detection_time, [&s, one, other] {
+    s.suspect(one, other);
+    s.suspect(other, one);
+  });
 }
 
 void fabric::heal(std::uint64_t number) {
@@ -130,6 +147,21 @@ void fabric_state::suspect() {
   });
   for (const auto& each : told)
     tell(port_at(each.at), each.observer, caf::make_error(caf::exit_reason::unreachable));
+}
+
+void fabric_state::suspect(host_index of, host_index observer) {
+  std::vector<std::pair<caf::strong_actor_ptr, std::uint64_t>> told; // in the order of ordinals
+  {
+    std::lock_guard guard(mutex);
+    for (const auto& [ordinal, actor] : hosts[of].actors) {
+      const auto* published = hosts.find(actor->id());
+      if (published == nullptr || !published->port) continue;
+      for (const auto& who : port_at(published->port).observers())
+        if (who.host == observer) told.emplace_back(published->port, who.number);
+    }
+  }
+  for (const auto& [at, number] : told)
+    tell(port_at(at), number, caf::make_error(caf::exit_reason::unreachable));
 }
 
 // -- pauses ---------------------------------------------------------------------------------------

@@ -63,6 +63,8 @@ struct fabric_state {
   void give_up(std::uint64_t pair, std::uint64_t number);
   void go_on(const bulk_lines::stopped_transfer& what);
   void suspect();
+  /// The observers on host `observer` hear `unreachable` of the actors of `of`.
+  void suspect(host_index of, host_index observer);
   void tell(port& of, std::uint64_t observer, const caf::error& reason);
 
   // -- under the lock -------------------------------------------------------

@@ -15,13 +15,20 @@ void failure_detector::remove_cut(std::uint64_t number) {
   std::erase_if(cuts_, [&](const active_cut& c) { return c.number == number; });
 }
 
+bool failure_detector::refuse(machine_index a, machine_index b, duration now) {
+  return refused_.emplace(unordered(a, b), now).second;
+}
+
 bool failure_detector::blocked(machine_index from, machine_index to) const {
   return std::any_of(cuts_.begin(), cuts_.end(),
-                     [&](const active_cut& c) { return c.what.blocks(from, to); });
+                     [&](const active_cut& c) { return c.what.blocks(from, to); }) ||
+         refused_.contains(unordered(from, to));
 }
 
 bool failure_detector::cut_off(machine_index a, machine_index b, duration now) const {
   const auto before = now - detection_time_;
+  if (const auto found = refused_.find(unordered(a, b)); found != refused_.end())
+    if (found->second <= before) return true;
   return std::any_of(cuts_.begin(), cuts_.end(), [&](const active_cut& c) {
     return c.since <= before && (c.what.blocks(a, b) || c.what.blocks(b, a));
   });

@@ -8,10 +8,12 @@
 #include "netem/cut.hpp"
 #include "netem/ids.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
+#include <unordered_map>
 #include <vector>
 
 namespace shoal::netem {
@@ -34,7 +36,9 @@ public:
 
   std::uint64_t add_cut(cut what, duration now);
   void remove_cut(std::uint64_t number);
-  bool any_cut() const noexcept { return !cuts_.empty(); }
+  bool any_cut() const noexcept { return !cuts_.empty() || !refused_.empty(); }
+  /// From now on, no message passes between the two machines. False if it was so before.
+  bool refuse(machine_index a, machine_index b, duration now);
   /// True if a cut loses messages from `from` to `to`.
   bool blocked(machine_index from, machine_index to) const;
   /// True if one cut between the two, in either direction, has lasted for the detection time.
@@ -93,8 +97,13 @@ private:
     duration since{}, before{}; // the total of earlier pauses is in `before`
   };
 
+  static std::uint64_t unordered(machine_index a, machine_index b) noexcept {
+    return std::uint64_t{std::min(a, b)} << 32 | std::max(a, b);
+  }
+
   duration detection_time_;
   std::vector<active_cut> cuts_;
+  std::unordered_map<std::uint64_t, duration> refused_; // since when, by the pair of machines
   std::map<std::uint64_t, blocked_pair> blocked_pairs_; // by the pair of hosts
   std::uint64_t next_number_ = 1;                       // numbers cuts and blocked pairs
   std::vector<pause_state> pauses_; // by host, up to the last one that was ever paused

@@ -1,6 +1,7 @@
 #include "netem/wire/network.hpp"
 
 #include "netem/coordinator.hpp"
+#include "netem/wire/admission_with_bans.hpp"
 #include "netem/wire/context.hpp"
 #include "netem/wire/station.hpp"
 
@@ -8,7 +9,19 @@
 
 namespace shoal::netem::wire {
 
-network::network(wire_options options) : shared_(std::make_shared<context>(std::move(options))) {}
+namespace {
+
+wire_options with_bans(wire_options options) {
+  if (options.admits && options.banned)
+    options.admits =
+        std::make_shared<admission_with_bans>(std::move(options.admits), options.banned);
+  return options;
+}
+
+} // namespace
+
+network::network(wire_options options)
+    : shared_(std::make_shared<context>(with_bans(std::move(options)))) {}
 
 network::~network() {
   close();
