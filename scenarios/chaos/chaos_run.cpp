@@ -90,6 +90,7 @@ public:
   void epoch_rows(std::string_view) override {}
   void round(const heard_round&) override {}
   void contribution(duration, std::string_view, std::uint64_t, double) override {}
+  void case_event(const scenarios::case_event&) override {}
   void transfer(const heard_transfer&) override {}
   bool wants_traffic() override { return false; }
   void traffic(std::span<const sent_bytes>) override {}

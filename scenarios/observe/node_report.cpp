@@ -50,6 +50,13 @@ std::string to_json(const node_report& what) {
                           {"round_trip_seconds", optional_number(each.round_trip_seconds)},
                           {"sends_bits_per_second", each.sends_bits_per_second},
                           {"receives_bits_per_second", each.receives_bits_per_second}});
+  json bans = json::array();
+  for (const auto& each : what.bans)
+    bans.push_back({{"member", each.member},
+                    {"name", each.name},
+                    {"why", each.why},
+                    {"since", each.since},
+                    {"line", each.line}});
   const json out{{"name", what.name},
                  {"scenario", what.scenario},
                  {"version", what.version},
@@ -69,6 +76,7 @@ std::string to_json(const node_report& what) {
                  {"rounds_by_reason", what.rounds_by_reason},
                  {"last_rounds", std::move(rounds)},
                  {"neighbours", std::move(neighbours)},
+                 {"bans", std::move(bans)},
                  {"contribution", what.contribution}};
   // A name or a text of another host must not end the answer.
   return out.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
@@ -113,6 +121,16 @@ result<node_report> node_report_from_json(std::string_view text) {
       each.at("sends_bits_per_second").get_to(neighbour.sends_bits_per_second);
       each.at("receives_bits_per_second").get_to(neighbour.receives_bits_per_second);
     }
+    // An older process of the swarm has no bans in its report.
+    if (from.contains("bans"))
+      for (const auto& each : from.at("bans")) {
+        auto& ban = out.bans.emplace_back();
+        each.at("member").get_to(ban.member);
+        each.at("name").get_to(ban.name);
+        each.at("why").get_to(ban.why);
+        each.at("since").get_to(ban.since);
+        each.at("line").get_to(ban.line);
+      }
     from.at("contribution").get_to(out.contribution);
     return out;
   } catch (const nlohmann::json::exception& wrong) {

@@ -35,6 +35,15 @@ struct node_report {
     bool operator==(const neighbour&) const = default;
   };
 
+  struct ban {
+    std::string member; ///< the member's id, in hexadecimal digits
+    std::string name;   ///< the member's name; empty if the process does not know it
+    std::string why;    ///< 'two votes in one round'
+    std::string since;  ///< UTC, as '2026-11-21T21:00:00Z'
+    std::string line;   ///< the proof, which 'shoal keys revoke --evidence' takes
+    bool operator==(const ban&) const = default;
+  };
+
   std::string name, scenario, version;
   std::string role; ///< trainer, auxiliary or shard
   /// joining, computing, averaging, downloading, gone; for a shard: serving or following
@@ -50,6 +59,7 @@ struct node_report {
   std::map<std::string, std::uint64_t> rounds_by_outcome, rounds_by_reason;
   std::vector<round> last_rounds; ///< the newest first
   std::vector<neighbour> neighbours;
+  std::vector<ban> bans; ///< the members that the process has banned
   /// The process's own signed contribution.txt; empty without keys, or before the first one.
   std::string contribution;
   bool operator==(const node_report&) const = default;

@@ -53,6 +53,8 @@ struct sent_bytes {
   std::array<std::uint64_t, 4> bytes{};
 };
 
+struct case_event;
+
 class run_listener {
 public:
   virtual ~run_listener() = default;
@@ -75,6 +77,8 @@ public:
                             double loss) = 0;
   virtual void fault(duration time, std::uint64_t number, std::string_view action, bool begins,
                      std::span<const std::string> hosts) = 0;
+  /// Something new is known against a member.
+  virtual void case_event(const scenarios::case_event& what) = 0;
   virtual void transfer(const heard_transfer& what) = 0;
   /// Whether the listener wants the bytes that hosts sent so far, which take time to collect.
   /// Called at each row of metrics. At the end traffic() is called in any case.

@@ -1,6 +1,7 @@
 #include "scenarios/page/cluster_reader.hpp"
 
 #include "scenarios/compare/run_nodes.hpp"
+#include "scenarios/observe/case_book.hpp"
 #include "scenarios/observe/metrics.hpp"
 #include "scenarios/observe/run_directory.hpp"
 #include "scenarios/observe/summary.hpp"
@@ -121,6 +122,13 @@ public:
     later(time, [number, action = std::string(action), begins,
                  hosts = std::vector(hosts.begin(), hosts.end())](duration at, run_listener& to) {
       to.fault(at, number, action, begins, hosts);
+    });
+  }
+  void case_event(const scenarios::case_event& what) override {
+    later(what.at, [what](duration at, run_listener& to) {
+      auto shifted = what;
+      shifted.at = at;
+      to.case_event(shifted);
     });
   }
   void transfer(const heard_transfer& what) override {

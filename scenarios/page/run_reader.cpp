@@ -1,5 +1,6 @@
 #include "scenarios/page/run_reader.hpp"
 
+#include "scenarios/observe/case_book.hpp"
 #include "scenarios/observe/run_directory.hpp"
 #include "scenarios/observe/text.hpp"
 #include "scenarios/page/run_facts.hpp"
@@ -228,6 +229,15 @@ result<void> read_log(const fs::path& directory, bool local, run_listener& into,
   return {};
 }
 
+/// Tells the lines of cases.jsonl. A run without cases has no such file.
+void read_cases(const fs::path& directory, run_listener& into) {
+  const auto file = whole_or_partial(directory, cases_file);
+  if (!file) return;
+  std::ifstream in(*file);
+  for (std::string line; std::getline(in, line) && !in.eof();)
+    if (const auto event = case_event_from(line)) into.case_event(*event);
+}
+
 } // namespace
 
 result<void> tell_directory(const fs::path& directory, const run_facts& facts, run_listener& into,
@@ -243,6 +253,7 @@ result<void> tell_directory(const fs::path& directory, const run_facts& facts, r
          "faults. The report that the run itself wrote has them.");
   if (auto read = read_log(directory, !facts.made_by.node.empty(), into, note); !read)
     return failure{read.error()};
+  read_cases(directory, into);
   each_row(directory, "contributions.csv", [&](const auto& fields, std::string_view) {
     if (fields.size() >= 6)
       into.contribution(from_seconds(number_of<double>(fields[0], 0)), fields[3],

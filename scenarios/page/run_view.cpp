@@ -355,6 +355,12 @@ void run_view::fault(duration time, std::uint64_t number, std::string_view actio
   s.faults.push_back(std::move(span));
 }
 
+void run_view::case_event(const scenarios::case_event& what) {
+  std::lock_guard lock(state_->guard);
+  state_->reach(what.at.count());
+  state_->cases.add(what);
+}
+
 void run_view::transfer(const heard_transfer& what) {
   std::lock_guard lock(state_->guard);
   state& s = *state_;
@@ -443,6 +449,7 @@ std::vector<run_view::section> run_view::sections() {
                            {"participants", s.participants_text()},
                            {"rounds", s.rounds_text()},
                            {"faults", s.faults_text()},
+                           {"cases", s.cases_text()},
                            {"traffic", s.traffic_text()},
                            {"links", s.links_text()}};
   if (s.nodes) out.push_back({"nodes", s.nodes_text()});

@@ -14,6 +14,7 @@
 //   participants  the contribution and loss of each host
 //   rounds        all rounds as points, some rounds with members and transfers
 //   faults        times, actions and struck hosts
+//   cases         each accused member: who said what, the proof, and the hosts that banned it
 //   traffic       bytes by host, region and class
 //   links         the share of each line's rate that bulk transfers used
 //   nodes         each life of each host; only for a cluster
@@ -47,6 +48,7 @@ public:
                     double loss) override;
   void fault(duration time, std::uint64_t number, std::string_view action, bool begins,
              std::span<const std::string> hosts) override;
+  void case_event(const scenarios::case_event& what) override;
   void transfer(const heard_transfer& what) override;
   bool wants_traffic() override;
   void traffic(std::span<const sent_bytes> all) override;

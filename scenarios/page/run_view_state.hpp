@@ -2,6 +2,7 @@
 // run_view_text.cpp writes it as JSON.
 #pragma once
 
+#include "scenarios/observe/case_book.hpp"
 #include "scenarios/page/run_facts.hpp"
 #include "scenarios/page/run_view.hpp"
 #include "scenarios/page/thinned_rows.hpp"
@@ -143,6 +144,7 @@ struct run_view::state {
   std::vector<fault_span> faults;
   std::map<std::uint64_t, std::size_t> open_faults;
   std::uint64_t faults_left_out = 0;
+  case_book cases;
   std::map<std::pair<std::string, std::string>, std::array<std::uint64_t, 4>> region_bytes;
   bool traffic_known = false, traffic_wanted = false;
   std::uint64_t contributed_samples = 0;
@@ -167,6 +169,7 @@ struct run_view::state {
   std::string participants_text() const;
   std::string rounds_text();
   std::string faults_text() const;
+  std::string cases_text() const;
   std::string traffic_text() const;
   std::string links_text() const;
   /// Returns the time at which the limit stopped the recording of transfers. Empty if all transfers

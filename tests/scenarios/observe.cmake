@@ -1,5 +1,6 @@
 # The tests of scenarios/observe, for tests/scenarios/CMakeLists.txt.
 set(SHOAL_OBSERVE_TESTS
+  ${CMAKE_CURRENT_LIST_DIR}/observe/case_book_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/observe/epoch_table_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/observe/event_log_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/observe/history_test.cpp

@@ -1,3 +1,4 @@
+#include "scenarios/observe/case_book.hpp"
 #include "scenarios/page/run_view.hpp"
 
 #include <doctest/doctest.h>
@@ -220,4 +221,26 @@ TEST_CASE("a round whose members all died has no time below nothing") {
   CHECK(rounds["points"][0][2] == 2.0);
   CHECK(rounds["points"][1][1] == 20.0);
   CHECK(rounds["points"][1][2] == 0.0);
+}
+
+TEST_CASE(
+    "a view has a case for each accused member, with the proof and the hosts that banned it") {
+  run_view view;
+  view.begun(yaml(2));
+  CHECK(document(view)["cases"]["total"] == 0);
+  view.case_event({3s, "lab-1", case_what::accused, "home-0", "a false <vote>", ""});
+  view.case_event({4s, "lab-1", case_what::proven, "home-0", "two votes in one round", ""});
+  view.case_event({4s, "lab-1", case_what::banned, "home-0", "two votes in one round", "vote ab"});
+  view.case_event({5s, "lab-1", case_what::banned, "home-1", "two votes in one round", "vote ab"});
+  view.case_event({6s, "lab-1", case_what::round, "", "epoch 2: failed, no_majority", ""});
+  const auto seen = document(view);
+  CHECK(seen["run"]["time"] == 6);
+  CHECK(seen["cases"]["total"] == 1);
+  const auto one = seen["cases"]["rows"][0];
+  CHECK((one["number"] == 1 && one["member"] == "lab-1" && one["begun"] == 3));
+  CHECK((one["deed"] == "two votes in one round" && one["proof"] == "vote ab"));
+  CHECK(one["accusations"][0]["why"] == "a false <vote>");
+  CHECK(one["bans"]["count"] == 2);
+  CHECK(one["bans"]["first"][1] == json::array({5, "home-1"}));
+  CHECK(one["rounds"]["last"][0] == json::array({6, "epoch 2: failed, no_majority"}));
 }
