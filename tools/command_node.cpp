@@ -1,7 +1,10 @@
 // shoal node: one host of a swarm of real hosts.
+#include "actors/conduct/conducts.hpp"
 #include "netem/wire/address.hpp"
 #include "scenarios/observe/summary.hpp"
+#include "scenarios/runner/bans_file.hpp"
 #include "scenarios/runner/runner.hpp"
+#include "scenarios/schema/diagnostic.hpp"
 #include "tools/arguments.hpp"
 #include "tools/commands.hpp"
 #include "tools/exit_codes.hpp"
@@ -15,7 +18,10 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <filesystem>
 #include <mutex>
+#include <string>
+#include <vector>
 
 namespace shoal::tools {
 
@@ -25,7 +31,7 @@ struct node_arguments {
   scenario_arguments scenario;
   runner_arguments runner;
   key_arguments keys;
-  std::string name, group, listen, advertise, uplink, relay;
+  std::string name, group, listen, advertise, uplink, relay, conduct;
   std::vector<std::string> join;
   bool outbound_only = false, shape = false, pace = false;
 };
@@ -126,6 +132,7 @@ int run(node_arguments arguments) {
     node.sign = credentials->sign;
     node.key = credentials->key;
     node.certificate = credentials->certificate;
+    node.bans = (std::filesystem::path(arguments.keys.folder) / scenarios::bans_file).string();
   }
   if (arguments.uplink == "unlimited") {
     node.uplink = data_rate{};
@@ -142,6 +149,16 @@ int run(node_arguments arguments) {
                   exit_usage);
     node.relay_bytes = size->bytes;
   }
+  if (!arguments.conduct.empty() && actors::conducts().find(arguments.conduct) == nullptr) {
+    std::vector<std::string> names;
+    for (const auto& each : actors::conducts().all()) names.push_back(each.name);
+    const auto meant = scenarios::closest(arguments.conduct, names);
+    return fail(fmt::format("--conduct: there is no conduct '{}'; {}", arguments.conduct,
+                            meant ? fmt::format("did you mean '{}'?", *meant)
+                                  : fmt::format("there are {}", fmt::join(names, ", "))),
+                exit_usage);
+  }
+  options.conduct = arguments.conduct;
   std::unique_ptr<scenarios::metrics_server> server;
   if (const int code = arguments.runner.apply(options, server); code != exit_ok) return code;
   live_line line(isatty(STDERR_FILENO) != 0, wants_colour(STDERR_FILENO));
@@ -242,6 +259,11 @@ void add_node(CLI::App& app, action& chosen) {
   command->add_flag("--shape", arguments->shape,
                     "delay messages as in the scenario's network, before the real one");
   command->add_flag("--pace", arguments->pace, "compute no faster than the scenario's device does");
+  command
+      ->add_option("--conduct", arguments->conduct,
+                   "how this host behaves, to test a swarm of one's own: one of the kinds of "
+                   "peers.GROUP.conduct (default: the scenario's)")
+      ->type_name("KIND");
   arguments->runner.add_to(*command, "end after this time, as in 90s",
                            "compute threads (default: the cores but one)");
   command->callback([arguments, &chosen] { chosen = [arguments] { return run(*arguments); }; });

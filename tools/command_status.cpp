@@ -63,6 +63,9 @@ void clean(node_report& report) {
     each.outcome = clean_text(each.outcome);
     each.reason = clean_text(each.reason);
   }
+  for (auto& each : report.bans)
+    for (auto* text : {&each.member, &each.name, &each.why, &each.since, &each.line})
+      *text = clean_text(*text, 2000);
   for (auto& each : report.neighbours)
     for (auto* text : {&each.name, &each.address, &each.relay}) *text = clean_text(*text);
 }
@@ -183,6 +186,30 @@ void print_links(const std::map<std::string, seen_host>& hosts) {
                    each.relay.empty() ? "" : "  over " + each.relay);
 }
 
+/// The banned members, each with the hosts that say so.
+void print_bans(const std::map<std::string, seen_host>& hosts) {
+  struct ban {
+    std::string name, why, since;
+    std::vector<std::string> by;
+  };
+  std::map<std::string, ban> bans; // by member
+  for (const auto& [name, host] : hosts) {
+    if (!host.says) continue;
+    for (const auto& each : host.says->bans) {
+      auto& one = bans[each.member];
+      if (one.name.empty()) one.name = each.name;
+      if (one.since.empty() || each.since < one.since) one.since = each.since;
+      if (one.why.empty()) one.why = each.why;
+      one.by.push_back(name);
+    }
+  }
+  for (const auto& [member, one] : bans)
+    fmt::print("banned: {} (member {}) for {}, since {}, by {} ({})\n",
+               one.name.empty() ? "a host without a name" : one.name, member, one.why, one.since,
+               one.by.size() == 1 ? "1 host" : fmt::format("{} hosts", one.by.size()),
+               fmt::join(one.by, ", "));
+}
+
 void print_table(const std::map<std::string, seen_host>& hosts) {
   std::size_t answer = 0, longest = 4, trainers = 0;
   double rate = 0;
@@ -237,6 +264,7 @@ void print_table(const std::map<std::string, seen_host>& hosts) {
   fmt::print("\n");
   if (violations > 0)
     fmt::print("invariants violated: {}; the nodes' run directories say which\n", violations);
+  print_bans(hosts);
 }
 
 void print_json(const std::map<std::string, seen_host>& hosts) {

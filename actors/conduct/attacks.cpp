@@ -1,5 +1,7 @@
 #include "actors/conduct/attacks.hpp"
 
+#include "actors/averaging/certificate.hpp"
+#include "actors/averaging/messages.hpp"
 #include "actors/averaging/round.hpp"
 
 #include <caf/actor_cast.hpp>
@@ -221,6 +223,21 @@ void equivocation::strike(outgoing_message message, std::vector<outgoing_message
       how_.strength *
       static_cast<double>(on_.peer_of(caf::actor_cast<caf::strong_actor_ptr>(message.to)) % 3));
   if (auto changed = with_fields(message.content, shift)) message.content = std::move(*changed);
+  out.push_back(std::move(message));
+}
+
+two_votes::two_votes(host& on, conduct_options how)
+    : message_attack(on, [&] {
+        how.messages = {member_ready::message_name};
+        return how;
+      }()) {}
+
+void two_votes::strike(outgoing_message message, std::vector<outgoing_message>& out) {
+  out.push_back(message);
+  auto vote = message.content.get_as<member_ready>(0);
+  ++vote.version.low;
+  vote.by = on_.sign(vote_statement(vote.group, vote.version));
+  message.content = caf::make_message(vote);
   out.push_back(std::move(message));
 }
 

@@ -92,6 +92,12 @@ struct equivocation final : message_attack {
   void strike(outgoing_message message, std::vector<outgoing_message>& out) override;
 };
 
+/// Signs what it says, so that each victim has a proof: two votes in one round.
+struct two_votes final : message_attack {
+  two_votes(host& on, conduct_options how);
+  void strike(outgoing_message message, std::vector<outgoing_message>& out) override;
+};
+
 /// An attack on the values of rounds.
 class value_attack : public attack {
 public:

@@ -67,6 +67,8 @@ definition_list<conduct_definition>& conducts() {
                                     "a request asks for the answer to be sent to another host"),
       attack_of<equivocation>("equivocation",
                               "values in a message differ from receiver to receiver by `strength`"),
+      attack_of<two_votes>(
+          "two_votes", "a member signs a second vote, for another result, in each round", false),
       attack_of<huge_values>("huge_values", "a contribution is multiplied by 10^30 `strength`"),
       attack_of<flipped_signs>("flipped_signs", "a contribution is multiplied by minus `strength`",
                                false),

@@ -5,6 +5,7 @@
 #include "actors/conduct/conduct.hpp"
 #include "actors/dht/record_store.hpp"
 #include "actors/dht/signed_record.hpp"
+#include "actors/trust/proof.hpp"
 #include "kernels/base/units.hpp"
 
 #include <caf/actor.hpp>
@@ -48,6 +49,7 @@ struct dht_config {
   duration republish = std::chrono::minutes(10);
   duration bootstrap_timeout = std::chrono::seconds(10);
   record_limits limits;
+  std::vector<proof> proofs;                   ///< the host has banned these members before
   std::shared_ptr<signature_cache> signatures; ///< shared by the nodes of one process; may be null
   std::function<void(const lookup_report&)> on_lookup; ///< may be empty
   std::shared_ptr<actors::conduct> conduct = honest_conduct();

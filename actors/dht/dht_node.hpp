@@ -175,6 +175,7 @@ private:
   void on_serve(const serve& what);
   void on_introduced(const introduced& what);
   void on_evidence(const evidence& what);
+  void pass_on(const proof& what);
   void publish(const std::string& key, record entry, bool withdrawn);
 
   // Messages of other nodes.

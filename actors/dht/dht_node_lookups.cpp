@@ -3,6 +3,7 @@
 #include "actors/dht/merge_records.hpp"
 #include "actors/dht/observations.hpp"
 #include "actors/failpoints.hpp"
+#include "actors/trust/identity.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -82,8 +83,13 @@ void dht_node::answer(const std::string& key) {
   const auto found_readers = state_->waiting.find(key);
   if (found_readers == state_->waiting.end()) return;
   const auto utc = this->utc();
-  const auto records = merge_records(key, state_->store, state_->cache.records(), state_->own, utc,
-                                     state_->options.conduct->gives_expired_records());
+  auto records = merge_records(key, state_->store, state_->cache.records(), state_->own, utc,
+                               state_->options.conduct->gives_expired_records());
+  // A hash of each owner's key takes time, and most swarms have no bans.
+  if (!state_->options.proofs.empty())
+    std::erase_if(records, [this](const auto& each) {
+      return here().is_banned(actors::member_of(each->owner));
+    });
   if (!records.empty()) {
     const auto first =
         std::min_element(records.begin(), records.end(), [](const auto& a, const auto& b) {

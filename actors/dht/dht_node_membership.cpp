@@ -3,10 +3,12 @@
 #include "actors/dht/dht_node.hpp"
 #include "actors/trust/evidence.hpp"
 #include "actors/trust/identity.hpp"
+#include "actors/trust/proof.hpp"
 
 #include <algorithm>
 #include <limits>
 #include <utility>
+#include <variant>
 
 namespace shoal::actors {
 
@@ -88,6 +90,8 @@ void dht_node::newcomer(const contact& who) {
   // This node was alone. The look-up makes it known to others.
   if (state_->table.size() == 1 && state_->entry.has_joined()) look_up_self();
   state_->lost.forget(who.id);
+  for (const auto& each : state_->options.proofs)
+    std::visit([&](const auto& x) { send(who.address, x); }, each);
   send_again(state_->sets.arrived(who.id));
   hand_over(who);
 }
@@ -259,14 +263,21 @@ void dht_node::refresh_table() {
   start_search(random_at(state_->self.id, prefix, state_->draws), {}, goal::refresh);
 }
 
-/// Every host has a DHT node, so the nodes carry evidence: each one passes it on to its contacts,
-/// once.
+/// Every host has a DHT node, so the nodes carry proofs. Each one passes a proof on once, to its
+/// contacts and to those that come later.
 void dht_node::on_evidence(const evidence& what) {
-  if (here().is_banned(member_of(what.culprit))) return;
+  // No host bans itself.
+  if (here().is_banned(member_of(what.culprit)) || what.culprit == here().key()) return;
   if (!here().ban(what)) return misbehaviour(0, "evidence that proves nothing");
+  pass_on(what);
+}
+
+void dht_node::pass_on(const proof& what) {
+  state_->options.proofs.push_back(what);
   auto& table = state_->table;
-  if (const auto culprit = table.of_member(member_of(what.culprit))) table.remove(culprit->id);
-  for (const auto& other : table.nearest(state_->self.id, table.size())) send(other.address, what);
+  if (const auto culprit = table.of_member(member_of(culprit_of(what)))) table.remove(culprit->id);
+  for (const auto& other : table.nearest(state_->self.id, table.size()))
+    std::visit([&](const auto& x) { send(other.address, x); }, what);
 }
 
 } // namespace shoal::actors

@@ -89,6 +89,7 @@ void runner::state::build() {
   in->on_observation = [this](const actors::host& from, const actors::observation& seen) {
     on_observation(from, seen);
   };
+  in->on_ban = [this](const actors::host& by, const banned_member& what) { on_ban(by, what); };
   in->on_probe = [this](netem::host_index host, std::string_view point) {
     {
       std::lock_guard guard(watching);
@@ -174,6 +175,9 @@ caf::actor runner::state::start_node(actors::host& on, std::shared_ptr<actors::c
   constexpr std::size_t most_bootstraps = 4;
   actors::dht_config config;
   config.signatures = signatures;
+  // To other hosts, a proof of another scenario's swarm proves nothing.
+  for (const auto& each : in->bans_of(on))
+    if (each.what.swarm == in->swarm()) config.proofs.push_back(each.what.what);
   config.conduct = std::move(conduct);
   // Keep the list of replicas longer, so that a node that stores rarely skips most lookups.
   config.replicas_fresh = std::max(config.replicas_fresh, 2 * what.training.max_refresh);

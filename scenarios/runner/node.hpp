@@ -37,6 +37,9 @@ struct node_options {
   /// Null: the node has the stand-in key of its name.
   std::shared_ptr<const netem::wire::signing_key> key;
   std::string certificate; ///< PEM
+  /// The file of the node's bans (scenarios/runner/bans_file.hpp); empty: bans end with the
+  /// process.
+  std::string bans;
   /// Signs this node's contribution (netem/wire/signed_text.hpp). Empty: no signature.
   std::function<std::string(std::string_view kind, std::string_view text)> sign;
   /// Prints a line for the operator. Thread safety: any thread may call this function.

@@ -1,7 +1,9 @@
 // A process of a cluster: its links with other hosts, its reports and its answers to operators.
 #include "actors/trust/identity.hpp"
+#include "netem/wire/certificates.hpp"
 #include "netem/wire/signing_key.hpp"
 #include "scenarios/record/version.hpp"
+#include "scenarios/runner/bans_file.hpp"
 #include "scenarios/runner/run_state.hpp"
 
 #include <caf/send.hpp>
@@ -26,8 +28,13 @@ real_network runner::state::network_between_hosts() {
   wire.on_up = [this, say, peer_name](netem::host_index mine,
                                       const netem::wire::connected_peer& other) {
     if (!other.service) say("linked with " + peer_name(other));
+    in->met(other.host, other.name);
+    const auto peer = in->peer_id_of(other.host);
     {
       std::lock_guard guard(watching);
+      // A member may restart as often as it likes.
+      if (names_of_peers.size() >= most_names_of_peers) names_of_peers.clear();
+      names_of_peers.insert_or_assign(peer, other.name);
       deserted.linked(other.name);
       unreached.erase(other.address);
     }
@@ -94,6 +101,7 @@ real_network runner::state::network_between_hosts() {
   wire.channel_credentials = node.channel_credentials;
   wire.admits = node.admits;
   wire.keys = {node.key, node.certificate};
+  out.bans = known_bans;
   if (node.key) {
     const auto& key = node.key->public_key();
     out.keys = member_keys{
@@ -116,6 +124,44 @@ real_network runner::state::network_between_hosts() {
                                      .relay_bytes = node.relay_bytes};
   };
   return out;
+}
+
+/// Reads the node's file of bans. A line that proves nothing bans nobody.
+result<void> runner::state::load_known_bans() {
+  if (!options.node || options.node->bans.empty()) return {};
+  auto read = load_bans(options.node->bans);
+  if (!read) return failure{read.error()};
+  known_bans = std::move(read->all);
+  if (!options.node->say) return {};
+  if (!read->skipped.empty())
+    options.node->say(fmt::format(
+        "warning: '{}': {}{}", options.node->bans, read->skipped.front(),
+        read->skipped.size() == 1 ? "" : fmt::format(", and {} more", read->skipped.size() - 1)));
+  for (const auto& each : known_bans)
+    options.node->say(fmt::format("refuses {}, which it banned at {} for {}", name_of_banned(each),
+                                  netem::wire::utc_text(each.since_utc_ns),
+                                  actors::meaning_of(each.what.what)));
+  return {};
+}
+
+/// The name of a banned member, or its id.
+std::string runner::state::name_of_banned(const banned_member& what) {
+  return what.name.empty()
+             ? fmt::format("member {}", actors::member_of(actors::culprit_of(what.what.what)).hex())
+             : what.name;
+}
+
+/// Saves all bans of this node, so that a restart does not forget them.
+void runner::state::on_ban(const actors::host& by, const banned_member& what) {
+  if (!options.node) return;
+  const auto say = [this](const std::string& line) {
+    if (options.node->say) options.node->say(line);
+  };
+  say(fmt::format("bans {} for {}", name_of_banned(what), actors::meaning_of(what.what.what)));
+  if (options.node->bans.empty()) return;
+  std::lock_guard guard(saving_bans);
+  if (const auto done = save_bans(options.node->bans, in->bans_of(by)); !done)
+    say(fmt::format("warning: the ban ends with this process: {}", done.error()));
 }
 
 /// Introduces DHT nodes to each other when their hosts link.
@@ -164,6 +210,11 @@ node_report runner::state::report() {
       here.sends_bits_per_second = other.sends;
       here.receives_bits_per_second = other.receives;
     }
+  if (host != netem::no_host)
+    for (const auto& each : in->bans_of(in->host_at(host)))
+      out.bans.push_back({actors::member_of(actors::culprit_of(each.what.what)).hex(), each.name,
+                          actors::meaning_of(each.what.what),
+                          netem::wire::utc_text(each.since_utc_ns), to_line(each)});
   std::lock_guard guard(watching);
   diary.fill(now, out);
   out.contribution = contribution;

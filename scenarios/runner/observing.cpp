@@ -36,6 +36,10 @@ observer_options runner::state::what_to_watch(const run_directory* directory) {
     out.peer_machines.push_back(static_cast<std::uint32_t>(i + 1));
   out.link_name = [this](netem::link_id link) { return in->net().name_of(link); };
   out.listener = options.listener;
+  out.name_of_peer = [this](actors::peer_id peer) {
+    const auto found = names_of_peers.find(peer);
+    return found == names_of_peers.end() ? std::string{} : found->second;
+  };
   out.region_of = [this](std::uint32_t machine, const std::string& name) {
     if (const auto peer = peer_of.find(machine); peer != peer_of.end())
       return hosts[peer->second].region;

@@ -88,10 +88,12 @@ struct runner::state {
   std::map<netem::machine_index, caf::actor> nodes;    // DHT nodes, on hosts of peers and of shards
   std::shared_ptr<actors::signature_cache> signatures;
   std::map<actors::peer_id, std::uint64_t>
-      open_rounds;                 // rounds with a contribution that have not ended
-  std::set<actors::peer_id> dead;  // killed hosts; wall clock only
-  std::set<std::string> unreached; // addresses whose last dial failed
-  desertion deserted;              // tracks departures of hosts, for a shard of a cluster
+      open_rounds;                // rounds with a contribution that have not ended
+  std::set<actors::peer_id> dead; // killed hosts; wall clock only
+  static constexpr std::size_t most_names_of_peers = 16'384;
+  std::map<actors::peer_id, std::string> names_of_peers; // in other processes
+  std::set<std::string> unreached;                       // addresses whose last dial failed
+  desertion deserted; // tracks departures of hosts, for a shard of a cluster
   std::uint64_t rounds_asked = 0;
   std::filesystem::path checkpoint_folder;   // empty: the run keeps no checkpoints
   std::set<std::uint64_t> checkpoint_epochs; // epochs with a checkpoint
@@ -100,6 +102,8 @@ struct runner::state {
   bool held_out_due = false;
   run_goal goal; // decides the end of the run
   std::atomic<bool> draining{false}, told_to_leave{false};
+  std::vector<banned_member> known_bans; // from the node's file
+  std::mutex saving_bans;                // guards the node's file
   duration deserted_for() const { return 5 * what.network.detection_time; }
   wall_clock::time_point started = wall_clock::now();
   std::int64_t started_utc_ns = 0; // UTC of the world's time zero
@@ -168,6 +172,9 @@ struct runner::state {
   std::array<std::uint64_t, 4> bytes_sent() const; // data, averaging, state, control
   void on_contribution(const run_directory* to, const std::string& scenario_hash,
                        const swarm_round& round, std::uint64_t samples);
+  result<void> load_known_bans();
+  static std::string name_of_banned(const banned_member& what);
+  void on_ban(const actors::host& by, const banned_member& what);
   node_report report();
   netem::wire::control_answer answer(const netem::wire::control_client& who,
                                      const std::string& question);

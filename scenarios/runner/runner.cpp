@@ -114,6 +114,7 @@ result<std::unique_ptr<runner>> runner::prepare(scenario what, runner_options op
   s->start = std::move(*start);
   s->join_plan = std::move(*join_plan);
   s->line_plans = std::move(*lines);
+  if (auto done = s->load_known_bans(); !done) return failure{done.error()};
   return std::unique_ptr<runner>(new runner(std::move(s)));
 }
 

@@ -4,13 +4,17 @@
 #include "actors/host_messages.hpp"
 #include "actors/messages.hpp"
 #include "actors/observe.hpp"
-#include "actors/trust/evidence.hpp"
 #include "actors/trust/identity.hpp"
+#include "actors/trust/proof.hpp"
 #include "kernels/base/check.hpp"
 #include "kernels/base/digest.hpp"
+#include "netem/wire/certificates.hpp"
 
 #include <caf/send.hpp>
 #include <fmt/format.h>
+
+#include <algorithm>
+#include <span>
 
 namespace shoal::scenarios {
 
@@ -51,36 +55,18 @@ public:
   emulated_host(world& in, netem::host_index index, netem::machine_index machine)
       : world_(in), index_(index), machine_(machine), name_(in.net().name_of(index)),
         id_(in.peer_id_of(index)),
-        key_(in.has_keys() ? in.options_.real->keys->key : actors::stand_in_key(name_)) {}
+        key_(in.has_keys() ? in.options_.real->keys->key : actors::stand_in_key(name_)),
+        bans_(in.book_of(machine)) {}
 
   std::string_view name() const override { return name_; }
   actors::peer_id id() const override { return id_; }
   netem::host_index index() const noexcept { return index_; }
+  netem::machine_index machine() const noexcept { return machine_; }
 
-  bool ban(const actors::evidence& what) override {
-    const auto member = actors::member_of(what.culprit);
-    if (is_banned(member) || what.culprit == key_ ||
-        !actors::holds(what, [this](const auto& key, const auto& text, const auto& by) {
-          return world_.is_signed_by(key, text, by);
-        }))
-      return false;
-    {
-      std::lock_guard guard(bans_mutex_);
-      if (!bans_.add(what)) return false;
-    }
-    bans_any_ = true;
-    observe(actors::member_banned{world_.peer_behind(what.culprit), member,
-                                  std::string(actors::meaning(what))});
-    if (world_.on_ban) world_.on_ban(*this, what);
-    return true;
-  }
-  bool is_banned(const actors::member_id& who) const noexcept override {
-    if (!bans_any_) return false;
-    std::lock_guard guard(bans_mutex_);
-    return bans_.has(who);
-  }
+  bool ban(const actors::evidence& what) override { return ban_for(what); }
+  bool is_banned(const actors::member_id& who) const noexcept override { return bans_->has(who); }
   bool refuses(const caf::strong_actor_ptr& sender) const noexcept override {
-    return bans_any_ && sender && is_banned(member_of(sender));
+    return bans_->any() && sender && is_banned(member_of(sender));
   }
 
   const actors::key256& key() const override { return key_; }
@@ -98,9 +84,7 @@ public:
   }
   std::string certificate_of(const actors::key256& key) const override {
     if (key == key_) return certificate();
-    std::lock_guard guard(world_.mutex_);
-    const auto found = world_.admitted_.find(key);
-    return found == world_.admitted_.end() ? std::string{} : found->second;
+    return world_.admitted_ ? world_.admitted_->certificate_of(key, world_.utc_ns()) : "";
   }
   bool admits(const actors::key256& key, std::string_view certificate) override {
     return world_.admits(key, certificate);
@@ -202,6 +186,24 @@ public:
   void arriving() noexcept override { world_.net_->note_arrival(index_); }
 
 private:
+  bool ban_for(const actors::proof& what) {
+    const auto& culprit = actors::culprit_of(what);
+    const auto member = actors::member_of(culprit);
+    if (is_banned(member) || culprit == key_ ||
+        !actors::holds(what, [this](const auto& key, const auto& text, const auto& by) {
+          return world_.is_signed_by(key, text, by);
+        }))
+      return false;
+    const banned_member banned{{what, world_.swarm_}, utc_ns(), world_.name_behind(culprit)};
+    if (!bans_->add(banned)) return false;
+    const auto peer = world_.peer_behind(culprit);
+    observe(actors::member_banned{peer, member, actors::meaning_of(what)});
+    observe(actors::proof_taken{peer, member, banned.name, banned.what});
+    world_.refuse(machine_, culprit);
+    if (world_.on_ban) world_.on_ban(*this, banned);
+    return true;
+  }
+
   template <class Message>
   void tell_at(duration when, const caf::actor& notify, Message message) {
     world_.clock_.at(when, [this, notify, message] {
@@ -216,9 +218,7 @@ private:
   std::string name_;
   actors::peer_id id_;
   actors::key256 key_;
-  std::atomic<bool> bans_any_{false}; // every message asks
-  mutable std::mutex bans_mutex_;     // guards bans_
-  actors::ban_list bans_;
+  const std::shared_ptr<ban_book> bans_;
 };
 
 world::world(world_options options)
@@ -228,7 +228,12 @@ world::world(world_options options)
         return config;
       }()),
       system_(std::make_unique<caf::actor_system>(*config_)),
-      clock_(netem::coordinator::of(*system_)) {
+      clock_(netem::coordinator::of(*system_)),
+      swarm_(options_.real
+                 ? hash_of(std::as_bytes(std::span(options_.real->options.scenario))).hex()
+                 : std::string{}),
+      admitted_(has_keys() ? std::make_unique<admitted_keys>(options_.real->options.admits)
+                           : nullptr) {
   system_->await_actors_before_shutdown(false);
   netem::fabric_options net;
   net.seed = options_.seed;
@@ -260,6 +265,9 @@ world::world(world_options options)
     wire.detection_time = options_.detection_time;
     wire.acceptable = actors::goes_between_hosts;
     wire.utc_ns = [this] { return utc_ns(); };
+    wire.banned = [this](const std::string& identity) {
+      return is_banned(actors::member_of(actors::key_from(identity)));
+    };
     wire_ = std::make_unique<netem::wire::network>(wire);
     net.over = wire_.get();
     net.shaped = options_.real->shaped;
@@ -348,13 +356,7 @@ std::string world::identity_of(const std::string& name) const {
 }
 
 digest world::in_this_swarm(const digest& statement) const {
-  hasher out;
-  out.add(std::string_view{"shoal.in_swarm"}).add(statement);
-  if (options_.real)
-    out.add(std::string_view{options_.real->options.scenario});
-  else
-    out.add(std::string_view{});
-  return out.finish();
+  return actors::in_swarm(swarm_, statement);
 }
 
 bool world::is_signed_by(const actors::key256& key, const digest& statement,
@@ -374,20 +376,61 @@ actors::peer_id world::peer_behind(const actors::key256& key) const {
 
 bool world::admits(const actors::key256& key, std::string_view certificate) {
   // Without keys, a name proves nothing, and all names are admitted.
-  if (!has_keys()) return true;
-  if (!certificate.empty()) {
-    netem::wire::certified_member who;
-    std::string detail;
-    const auto said =
-        options_.real->options.admits->check(std::string{certificate}, utc_ns(), who, detail);
-    if (said == netem::wire::refusal::none && who.identity == actors::bytes_of(key)) {
-      std::lock_guard guard(mutex_);
-      admitted_.emplace(key, certificate);
-      return true;
-    }
-  }
+  if (!has_keys() || key == options_.real->keys->key) return true;
+  return admitted_->admits(key, certificate, utc_ns());
+}
+
+std::shared_ptr<ban_book> world::book_of(netem::machine_index machine) {
   std::lock_guard guard(mutex_);
-  return admitted_.contains(key) || key == options_.real->keys->key;
+  auto& book = bans_[machine];
+  if (book) return book;
+  book = std::make_shared<ban_book>();
+  if (options_.real && options_.real->alone)
+    for (const auto& each : options_.real->bans) book->add(each);
+  return book;
+}
+
+bool world::is_banned(const actors::member_id& who) const {
+  std::lock_guard guard(mutex_);
+  return std::any_of(bans_.begin(), bans_.end(),
+                     [&](const auto& each) { return each.second->has(who); });
+}
+
+std::vector<banned_member> world::bans_of(const actors::host& on) const {
+  const auto machine = net_->machine_of(index_of(on));
+  std::lock_guard guard(mutex_);
+  const auto found = bans_.find(machine);
+  return found == bans_.end() ? std::vector<banned_member>{} : found->second->all();
+}
+
+void world::met(netem::host_index elsewhere, const std::string& name) {
+  const auto member = actors::member_of(net_->node_of(elsewhere));
+  std::lock_guard guard(mutex_);
+  names_.insert_or_assign(member, name);
+}
+
+std::string world::name_behind(const actors::key256& key) const {
+  {
+    std::lock_guard guard(mutex_);
+    for (const auto& [index, host] : hosts_)
+      if (host->key() == key) return std::string(host->name());
+    const auto found = names_.find(actors::member_of(key));
+    if (found != names_.end()) return found->second;
+  }
+  if (!admitted_) return {};
+  const auto certificate = netem::wire::read_certificate(admitted_->certificate_of(key, utc_ns()));
+  return certificate ? certificate->name : std::string{};
+}
+
+void world::refuse(netem::machine_index machine, const actors::key256& key) {
+  if (wire_) return; // the network ends the links
+  std::set<netem::machine_index> refused;
+  {
+    std::lock_guard guard(mutex_);
+    for (const auto& [index, host] : hosts_)
+      if (host->key() == key) refused.insert(host->machine());
+  }
+  for (const auto other : refused) net_->refuse(machine, other);
 }
 
 void world::breaks(std::string why) {
@@ -415,15 +458,17 @@ actors::host& world::boot(netem::machine_index machine) {
   if (options_.real && options_.real->alone)
     incarnation = static_cast<std::uint32_t>(utc_ns() / 100'000'000);
   auto index = net_->start_host(machine, incarnation);
+  book_of(machine); // the bans hold before the first connection
   if (wire_) {
     auto where = options_.real->host(net_->name_of(index));
     where.name = net_->name_of(index);
     where.incarnation = net_->incarnation(index);
     if (auto open = wire_->open(index, std::move(where)); !open) breaks(open.error());
   }
+  auto made = std::make_unique<emulated_host>(*this, index, machine);
   std::lock_guard guard(mutex_);
   auto& slot = hosts_[index];
-  slot = std::make_unique<emulated_host>(*this, index, machine);
+  slot = std::move(made);
   return *slot;
 }
 

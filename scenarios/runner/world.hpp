@@ -6,6 +6,8 @@
 #include "netem/coordinator.hpp"
 #include "netem/fabric.hpp"
 #include "netem/wire/network.hpp"
+#include "scenarios/runner/admitted_keys.hpp"
+#include "scenarios/runner/ban_book.hpp"
 #include "scenarios/runner/compute_pool.hpp"
 
 #include <caf/actor_system.hpp>
@@ -62,6 +64,8 @@ struct real_network {
   bool alone = false;
   /// Empty: hosts have the stand-in keys of their names, which prove nothing.
   std::optional<member_keys> keys;
+  /// The members that the one host of this process has banned before.
+  std::vector<banned_member> bans;
 };
 
 struct world_options {
@@ -92,6 +96,8 @@ public:
   compute_pool& pool() noexcept { return *pool_; }
   caf::actor_system& system() noexcept { return *system_; }
   std::uint64_t seed() const noexcept { return options_.seed; }
+  /// The swarm in which this world's signatures count: actors::in_swarm().
+  const std::string& swarm() const noexcept { return swarm_; }
 
   /// Returns the distortion of real time. All zeros in virtual time.
   distortion late() const;
@@ -106,7 +112,7 @@ public:
   /// An actor on a host reports an observation.
   std::function<void(const actors::host&, const actors::observation&)> on_observation;
   /// A host has banned a member.
-  std::function<void(const actors::host&, const actors::evidence&)> on_ban;
+  std::function<void(const actors::host&, const banned_member&)> on_ban;
   /// A host reached a probe.
   std::function<void(netem::host_index, std::string_view point)> on_probe;
   /// Decides host::failpoint(). Empty: always false.
@@ -124,6 +130,10 @@ public:
   actors::host& boot(netem::machine_index machine);
   /// The conduct sees each message of `on` to other hosts, and may change it.
   void alter_messages(const actors::host& on, std::shared_ptr<actors::conduct> by);
+  /// The members that the machine of `on` has banned. A restart keeps them.
+  std::vector<banned_member> bans_of(const actors::host& on) const;
+  /// The network has certified that the host elsewhere has this name.
+  void met(netem::host_index elsewhere, const std::string& name);
   netem::host_index index_of(const actors::host& of) const;
   actors::host& host_at(netem::host_index index);
 
@@ -159,6 +169,13 @@ private:
   std::string identity_of(const std::string& name) const;
   /// Binds a statement to this swarm.
   digest in_this_swarm(const digest& statement) const;
+  std::shared_ptr<ban_book> book_of(netem::machine_index machine);
+  /// True if a host of this process has banned the member.
+  bool is_banned(const actors::member_id& who) const;
+  /// The name of the member with that key; empty if this process does not know it.
+  std::string name_behind(const actors::key256& key) const;
+  /// In an emulated network, the machine neither sends to the owner of the key nor hears of it.
+  void refuse(netem::machine_index machine, const actors::key256& key);
   bool is_signed_by(const actors::key256& key, const digest& statement,
                     const actors::signature& by) const;
   bool admits(const actors::key256& key, std::string_view certificate);
@@ -187,10 +204,13 @@ private:
 
   mutable std::mutex clocks_mutex_; // guards clocks_
   std::map<netem::machine_index, skew> clocks_;
-  mutable std::mutex mutex_; // guards hosts_, altered_by_, admitted_, late_ and broken_
+  const std::string swarm_;                       // see actors::in_swarm()
+  const std::unique_ptr<admitted_keys> admitted_; // null without keys
+  mutable std::mutex mutex_; // guards hosts_, altered_by_, bans_, names_, late_ and broken_
   std::map<netem::host_index, std::unique_ptr<emulated_host>> hosts_;
   std::map<netem::host_index, std::shared_ptr<actors::conduct>> altered_by_;
-  std::map<actors::key256, std::string> admitted_; // certificates that were valid, by key
+  std::map<netem::machine_index, std::shared_ptr<ban_book>> bans_;
+  std::map<actors::member_id, std::string> names_; // names of hosts elsewhere
   distortion late_;
   std::optional<std::string> broken_;
 };
