@@ -1,5 +1,7 @@
-// shoal explain RUN: the reasons why a transfer, or a round, took as long as it did.
+// shoal explain RUN: the reasons why a transfer or a round took as long as it did. With --case, the
+// story of a member.
 #include "scenarios/record/explain.hpp"
+#include "scenarios/record/explain_case.hpp"
 #include "scenarios/record/study_directory.hpp"
 #include "tools/arguments.hpp"
 #include "tools/commands.hpp"
@@ -21,7 +23,7 @@ namespace {
 
 struct explain_arguments {
   std::string run, svg;
-  std::optional<std::uint64_t> flow, round;
+  std::optional<std::uint64_t> flow, round, number_of_case;
   bool json = false;
 };
 
@@ -33,6 +35,8 @@ int show(const result<What>& what, bool json) {
 }
 
 int explain(const explain_arguments& arguments) {
+  if (arguments.number_of_case)
+    return show(scenarios::explain_case(arguments.run, *arguments.number_of_case), arguments.json);
   if (auto run = scenarios::require_history(arguments.run, "transfer and no round to explain");
       !run)
     return fail(run.error());
@@ -53,16 +57,20 @@ int explain(const explain_arguments& arguments) {
 
 void add_explain(CLI::App& app, action& chosen) {
   auto arguments = std::make_shared<explain_arguments>();
-  auto* command =
-      app.add_subcommand("explain", "tell why a transfer or a round took as long as it did");
+  auto* command = app.add_subcommand(
+      "explain", "tell why a transfer or a round took as long as it did, or what a member did");
   command->add_option("RUN", arguments->run, "a run directory")->required()->type_name("DIR");
   auto* which = command->add_option_group("what");
   auto* flow = which->add_option("--flow", arguments->flow, "a transfer's number")->type_name("N");
   which->add_option("--round", arguments->round, "the rounds of epoch N")->type_name("N");
+  auto* one_case = which->add_option("--case", arguments->number_of_case,
+                                     "case N: the deed of a member, the proof, and the bans");
+  one_case->type_name("N");
   which->require_option(1);
   command->add_option("--svg", arguments->svg, "with --round: draw its transfers into this file")
       ->type_name("FILE")
-      ->excludes(flow);
+      ->excludes(flow)
+      ->excludes(one_case);
   command->add_flag("--json", arguments->json, "print JSON on stdout");
   command->callback([arguments, &chosen] { chosen = [arguments] { return explain(*arguments); }; });
 }

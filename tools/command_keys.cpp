@@ -10,11 +10,13 @@
 #include "tools/arguments.hpp"
 #include "tools/commands.hpp"
 #include "tools/exit_codes.hpp"
+#include "tools/keys_evidence.hpp"
 #include "tools/keys_show.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
@@ -31,7 +33,7 @@ namespace fs = std::filesystem;
 using namespace netem::wire;
 
 struct keys_arguments {
-  std::string who, moderator, out, swarm = "swarm", valid, ca;
+  std::string who, moderator, out, swarm = "swarm", valid, ca, evidence;
   bool operates = false;
   std::vector<std::string> paths;
 };
@@ -171,51 +173,79 @@ int admit(const keys_arguments& arguments) {
   return exit_ok;
 }
 
+/// Certificates to revoke, and what to say about them.
+struct to_revoke {
+  std::vector<std::string> names; ///< the owners of the certificates
+  std::vector<std::string> serials;
+  std::size_t before = 0; ///< certificates that were revoked before
+
+  template <class Matches>
+  to_revoke(const moderator_folder& folder, Matches matches) {
+    for (const admission_record& one : folder.everybody()) {
+      if (!matches(one)) continue;
+      if (std::find(names.begin(), names.end(), one.name) == names.end()) names.push_back(one.name);
+      if (folder.revoked().revoked(one.serial))
+        ++before;
+      else
+        serials.push_back(one.serial);
+    }
+  }
+};
+
+int revoke(const keys_arguments& arguments, moderator_folder& folder, const to_revoke& what) {
+  const auto whose = fmt::format("'{}'", fmt::join(what.names, "', '"));
+  if (what.serials.empty()) {
+    fmt::print("{} of {} {} revoked before; nothing changed\n",
+               count_of(what.before, "certificate"), whose, what.before == 1 ? "was" : "were");
+    return exit_ok;
+  }
+  if (const auto done = folder.revoke(what.serials, utc_now()); !done) return fail(done.error());
+  fmt::print("{} of {} {} revoked{}\n", count_of(what.serials.size(), "certificate"), whose,
+             what.serials.size() == 1 ? "is" : "are",
+             what.before > 0
+                 ? fmt::format("; {} {} before", what.before, what.before == 1 ? "was" : "were")
+                 : "");
+  fmt::print("{}: revocation list number {}, with {}\n",
+             (fs::path(arguments.moderator) / revocation_list_file).string(),
+             folder.revoked().number(), count_of(folder.revoked().entries().size(), "certificate"));
+  fmt::print(
+      "next: put it into the nodes' folders: a node that has an older list still lets {} in\n",
+      whose);
+  return exit_ok;
+}
+
+int revoke_by_evidence(const keys_arguments& arguments, moderator_folder& folder) {
+  const auto convicted = members_convicted_by(arguments.evidence, folder.everybody());
+  if (!convicted) return fail("--evidence: " + convicted.error());
+  for (const auto& each : *convicted)
+    fmt::print("'{}' is guilty of {}: the proof holds\n", each.name, each.deed);
+  return revoke(arguments, folder, to_revoke(folder, [&](const admission_record& one) {
+                  return std::any_of(convicted->begin(), convicted->end(),
+                                     [&](const auto& each) { return each.key == one.key; });
+                }));
+}
+
 int revoke(const keys_arguments& arguments) {
-  const std::int64_t now = utc_now();
-  auto folder = moderator_folder::open(arguments.moderator, now);
+  if (arguments.who.empty() == arguments.evidence.empty())
+    return fail("give the name or the serial of a node, or a proof with --evidence", exit_usage);
+  auto folder = moderator_folder::open(arguments.moderator, utc_now());
   if (!folder) return fail(folder.error());
+  if (!arguments.evidence.empty()) return revoke_by_evidence(arguments, *folder);
   // 'openssl x509 -serial' and other tools write serials in capitals or with colons.
   std::string serial;
   for (char c : arguments.who)
     if (c != ':') serial += c >= 'A' && c <= 'F' ? static_cast<char>(c - 'A' + 'a') : c;
-  std::vector<std::string> serials, names;
-  std::string name;
-  std::size_t before = 0;
-  for (const admission_record& one : folder->everybody()) {
-    names.push_back(one.name);
-    if (one.name != arguments.who && one.serial != serial) continue;
-    name = one.name;
-    if (folder->revoked().revoked(one.serial))
-      ++before;
-    else
-      serials.push_back(one.serial);
-  }
-  if (name.empty()) {
-    const auto meant = scenarios::closest(arguments.who, names);
-    return fail(fmt::format("no node with the name or serial '{}' was admitted here{}",
-                            arguments.who,
-                            meant ? fmt::format("; did you mean '{}'?", *meant)
-                                  : fmt::format("; 'shoal keys show {}' lists the admitted nodes",
-                                                arguments.moderator)));
-  }
-  if (serials.empty()) {
-    fmt::print("{} of '{}' {} revoked before; nothing changed\n", count_of(before, "certificate"),
-               name, before == 1 ? "was" : "were");
-    return exit_ok;
-  }
-  if (const auto done = folder->revoke(serials, now); !done) return fail(done.error());
-  fmt::print("{} of '{}' {} revoked{}\n", count_of(serials.size(), "certificate"), name,
-             serials.size() == 1 ? "is" : "are",
-             before > 0 ? fmt::format("; {} {} before", before, before == 1 ? "was" : "were") : "");
-  fmt::print("{}: revocation list number {}, with {}\n",
-             (fs::path(arguments.moderator) / revocation_list_file).string(),
-             folder->revoked().number(),
-             count_of(folder->revoked().entries().size(), "certificate"));
-  fmt::print(
-      "next: put it into the nodes' folders: a node that has an older list still lets '{}' in\n",
-      name);
-  return exit_ok;
+  const to_revoke what(*folder, [&](const admission_record& one) {
+    return one.name == arguments.who || one.serial == serial;
+  });
+  if (!what.names.empty()) return revoke(arguments, *folder, what);
+  std::vector<std::string> names;
+  for (const admission_record& one : folder->everybody()) names.push_back(one.name);
+  const auto meant = scenarios::closest(arguments.who, names);
+  return fail(fmt::format(
+      "no node with the name or serial '{}' was admitted here{}", arguments.who,
+      meant ? fmt::format("; did you mean '{}'?", *meant)
+            : fmt::format("; 'shoal keys show {}' lists the admitted nodes", arguments.moderator)));
 }
 
 int show(const keys_arguments& arguments) {
@@ -310,10 +340,14 @@ void add_keys(CLI::App& app, action& chosen) {
   let_in->add_flag("--operator", arguments->operates,
                    "the holder may tell nodes to leave (shoal drain)");
 
-  auto* take_back = add("revoke", "take back a node's certificates, or one of them", revoke);
+  auto* take_back = add("revoke", "take back a node's certificates, or one of them",
+                        [](const keys_arguments& from) { return revoke(from); });
   take_back->add_option("WHO", arguments->who, "the name of a node, or a serial number")
-      ->required()
       ->type_name("NAME|SERIAL");
+  take_back
+      ->add_option("--evidence", arguments->evidence,
+                   "proofs of guilt, instead of WHO: a node's bans.txt, or one line of it")
+      ->type_name("FILE|LINE");
   add_moderator(take_back);
 
   auto* look = add(

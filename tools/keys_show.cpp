@@ -43,12 +43,6 @@ void line(const char* what, const std::string& text) {
   fmt::print("  {:<11} {}\n", what, text);
 }
 
-std::string hex(const public_key_bytes& key) {
-  std::string out;
-  for (std::byte b : key) out += fmt::format("{:02x}", std::to_integer<unsigned>(b));
-  return out;
-}
-
 /// A remaining time in words.
 std::string left(std::int64_t nanoseconds) {
   constexpr std::int64_t minute = 60'000'000'000, hour = 60 * minute, day = 24 * hour;
@@ -87,7 +81,7 @@ bool show_certificate(const fs::path& path, const std::string& pem, const neighb
                                                      facts->operates ? "operator" : "node",
                                                      facts->name, facts->issuer));
   line("serial", facts->serial);
-  line("public key", hex(facts->public_key));
+  line("public key", hex_text(facts->public_key));
   line("valid", fmt::format("from {} until {}", utc_text(facts->not_before_utc_ns),
                             utc_text(facts->not_after_utc_ns)));
   line("now", state_now(pem, *facts, beside, utc_ns));
@@ -99,7 +93,7 @@ bool show_request(const fs::path& path, const std::string& pem) {
   if (!facts) return wrong(path, facts.error());
   fmt::print("{}\n", path.string());
   line("request", fmt::format("of '{}', to be admitted", facts->name));
-  line("public key", hex(facts->public_key));
+  line("public key", hex_text(facts->public_key));
   return true;
 }
 
@@ -127,7 +121,7 @@ bool show_private_key(const fs::path& path) {
   if (!key) return wrong(path, "not a private key: " + key.error());
   fmt::print("{}\n", path.string());
   line("private key", "Ed25519, which only its owner may read");
-  line("public key", hex(key->public_key()));
+  line("public key", hex_text(key->public_key()));
   return true;
 }
 

@@ -12,31 +12,40 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::string_view header = "name,serial,from,until\n";
+constexpr std::string_view header = "name,serial,from,until,key\n",
+                           header_without_keys = "name,serial,from,until\n";
 
 std::string text_of(const std::vector<admission_record>& everybody) {
   std::string out(header);
   for (const admission_record& one : everybody)
-    out += fmt::format("{},{},{},{}\n", one.name, one.serial, utc_text(one.from_utc_ns),
-                       utc_text(one.until_utc_ns));
+    out += fmt::format("{},{},{},{},{}\n", one.name, one.serial, utc_text(one.from_utc_ns),
+                       utc_text(one.until_utc_ns), one.key);
   return out;
 }
 
-result<admission_record> read_row(std::string_view line) {
-  std::array<std::string_view, 4> fields;
-  for (std::size_t i = 0; i < fields.size(); ++i) {
-    const std::size_t end = i + 1 < fields.size() ? line.find(',') : line.size();
-    if (end == std::string_view::npos) return failure{"expected name,serial,from,until"};
+bool is_hexadecimal(std::string_view text) {
+  return text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+result<admission_record> read_row(std::string_view line, bool with_key) {
+  std::array<std::string_view, 5> fields;
+  const std::size_t count = with_key ? 5 : 4;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t end = i + 1 < count ? line.find(',') : line.size();
+    if (end == std::string_view::npos)
+      return failure{fmt::format("expected name,serial,from,until{}", with_key ? ",key" : "")};
     fields[i] = line.substr(0, end);
     line.remove_prefix(std::min(end + 1, line.size()));
   }
   if (auto fine = check_name(fields[0]); !fine) return failure{fine.error()};
-  if (fields[1].empty() || fields[1].size() > 40 ||
-      fields[1].find_first_not_of("0123456789abcdef") != std::string_view::npos)
+  if (fields[1].empty() || fields[1].size() > 40 || !is_hexadecimal(fields[1]))
     return failure{"the serial is not one of up to 40 hexadecimal digits"};
   const auto from = parse_utc(fields[2]), until = parse_utc(fields[3]);
   if (!from || !until) return failure{from ? until.error() : from.error()};
-  return admission_record{std::string(fields[0]), std::string(fields[1]), *from, *until};
+  if (!fields[4].empty() && (fields[4].size() != 64 || !is_hexadecimal(fields[4])))
+    return failure{"the key is not one of 64 hexadecimal digits"};
+  return admission_record{std::string(fields[0]), std::string(fields[1]), *from, *until,
+                          std::string(fields[4])};
 }
 
 bool same_but_for_capitals(std::string_view a, std::string_view b) {
@@ -49,14 +58,22 @@ bool same_but_for_capitals(std::string_view a, std::string_view b) {
 
 } // namespace
 
+std::string hex_text(const public_key_bytes& key) {
+  std::string out;
+  for (const std::byte b : key) out += fmt::format("{:02x}", std::to_integer<unsigned>(b));
+  return out;
+}
+
 result<std::vector<admission_record>> read_admitted(std::string_view csv) {
-  if (!csv.starts_with(header)) return failure{"line 1: expected 'name,serial,from,until'"};
-  csv.remove_prefix(header.size());
+  const bool with_key = csv.starts_with(header);
+  if (!with_key && !csv.starts_with(header_without_keys))
+    return failure{"line 1: expected 'name,serial,from,until,key'"};
+  csv.remove_prefix(with_key ? header.size() : header_without_keys.size());
   std::vector<admission_record> out;
   for (std::size_t line = 2; !csv.empty(); ++line) {
     const std::size_t end = csv.find('\n');
     if (end == std::string_view::npos) return failure{fmt::format("line {}: cut off", line)};
-    auto row = read_row(csv.substr(0, end));
+    auto row = read_row(csv.substr(0, end), with_key);
     if (!row) return failure{fmt::format("line {}: {}", line, row.error())};
     out.push_back(*std::move(row));
     csv.remove_prefix(end + 1);
@@ -122,8 +139,8 @@ result<std::string> moderator_folder::admit(std::string_view name, const public_
   if (!pem) return failure{pem.error()};
   const auto facts = read_certificate(*pem);
   SHOAL_CHECK(facts.ok(), "a new certificate cannot be read");
-  admitted_.push_back(
-      {facts->name, facts->serial, facts->not_before_utc_ns, facts->not_after_utc_ns});
+  admitted_.push_back({facts->name, facts->serial, facts->not_before_utc_ns,
+                       facts->not_after_utc_ns, hex_text(key)});
   if (auto written = write_text(path_ / admitted_file, text_of(admitted_)); !written) {
     admitted_.pop_back();
     return failure{written.error()};

@@ -15,14 +15,18 @@
 
 namespace shoal::netem::wire {
 
+/// A key as 64 hexadecimal digits.
+std::string hex_text(const public_key_bytes& key);
+
 /// A row of admitted.csv.
 struct admission_record {
   std::string name, serial;
   std::int64_t from_utc_ns = 0, until_utc_ns = 0;
+  std::string key; ///< 64 hexadecimal digits; empty in rows of an earlier version
 };
 
-/// Reads rows of `name,serial,from,until`, with times as utc_text() writes them. Errors: the first
-/// bad line, with its number.
+/// Reads rows of `name,serial,from,until,key`, with times as utc_text() writes them. The column
+/// `key` may be missing. Errors: the first bad line, with its number.
 result<std::vector<admission_record>> read_admitted(std::string_view csv);
 
 class moderator_folder {

@@ -177,13 +177,19 @@ TEST_CASE("a damaged list of admitted nodes is refused with its line") {
   const auto read = read_admitted(good);
   REQUIRE((read.ok() && read->size() == 1));
   CHECK(read->front().serial == "ab12");
-  CHECK(read_admitted("").error() == "line 1: expected 'name,serial,from,until'");
+  CHECK(read_admitted("").error() == "line 1: expected 'name,serial,from,until,key'");
   CHECK(read_admitted(good + "lab-4,ab").error() == "line 3: cut off");
   CHECK(read_admitted(good + "lab-4,ab\n").error() == "line 3: expected name,serial,from,until");
   CHECK(read_admitted(good + "lab-4,AB,2026-11-21T20:55:00Z,2026-12-21T21:00:00Z\n").error() ==
         "line 3: the serial is not one of up to 40 hexadecimal digits");
   CHECK(read_admitted(good + "lab-4,ab,now,2026-12-21T21:00:00Z\n").error() ==
         "line 3: not a time such as 2026-11-21T21:00:00Z");
+  const std::string with_key =
+      "name,serial,from,until,key\nlab-3,ab12,2026-11-21T20:55:00Z,2026-12-21T21:00:00Z,";
+  CHECK(read_admitted(with_key + "\n")->front().key.empty());
+  CHECK(read_admitted(with_key + std::string(64, 'a') + "\n")->front().key.size() == 64);
+  CHECK(read_admitted(with_key + std::string(63, 'a') + "\n").error() ==
+        "line 2: the key is not one of 64 hexadecimal digits");
   for (std::size_t size = 0; size < good.size(); ++size) {
     const auto part = read_admitted(good.substr(0, size));
     CHECK((!part.ok() || part->empty()));

@@ -264,7 +264,7 @@ TEST_CASE("a moderator admits and renews and revokes nodes and its folder record
   REQUIRE(moderator_folder::make(path, "reef", now, 365 * day).ok());
   CHECK(
       (mode_of(path) == 0700 && mode_of(path / "moderator.key") == 0600 && entries_of(path) == 4));
-  CHECK(slurp(path / "admitted.csv") == "name,serial,from,until\n");
+  CHECK(slurp(path / "admitted.csv") == "name,serial,from,until,key\n");
   const signing_key key = signing_key::make();
   std::string first, second;
   {
@@ -279,9 +279,10 @@ TEST_CASE("a moderator admits and renews and revokes nodes and its folder record
   }
   const std::string a = read_certificate(first)->serial, b = read_certificate(second)->serial;
   CHECK(slurp(path / "admitted.csv") ==
-        fmt::format("name,serial,from,until\nlab-3,{},2026-11-21T20:55:00Z,2026-11-22T21:00:00Z\n"
-                    "lab-3,{},2026-11-21T20:55:00Z,2026-12-21T21:00:00Z\n",
-                    a, b));
+        fmt::format("name,serial,from,until,key\n"
+                    "lab-3,{},2026-11-21T20:55:00Z,2026-11-22T21:00:00Z,{}\n"
+                    "lab-3,{},2026-11-21T20:55:00Z,2026-12-21T21:00:00Z,{}\n",
+                    a, hex_text(key.public_key()), b, hex_text(key.public_key())));
   {
     auto folder = moderator_folder::open(path, now);
     REQUIRE(folder.ok());
