@@ -1,6 +1,7 @@
 // The page: reads the data embedded in a report, or follows the program that serves it, and keeps the panels up to date.
 
 import { calculator } from "./calculator";
+import { cases, hasCases } from "./cases";
 import { type Context, forgetColours, nothing } from "./chart";
 import { join, nodes } from "./cluster";
 import { choice, fill, h } from "./dom";
@@ -39,6 +40,7 @@ const parts: Part[] = [
   { id: "people", title: "Participants", panels: [
     { id: "sessions", title: "Sessions", draw: sessions },
     { id: "leaderboard", title: "Contributions", draw: leaderboard },
+    { id: "cases", title: "Who did what", draw: cases, when: hasCases },
     { id: "bubbles", title: "Everybody at a glance", draw: bubbles, half: true },
     { id: "losses", title: "Loss by participant", draw: lossByParticipant, half: true },
   ] },

@@ -169,6 +169,31 @@ export interface Fault {
   hosts: string[];
 }
 
+/** How many hosts said something, and the first of them with the times. */
+export interface Reports {
+  count: number;
+  first: [number, string][];
+}
+
+/** The case against one member. */
+export interface Case {
+  number: number;
+  member: string;
+  begun: number;
+  /** What the proof shows; empty without a ban. */
+  deed: string;
+  proof: string;
+  proven: Reports;
+  bans: Reports;
+  accusations: { why: string; by: Reports }[];
+  rounds: { count: number; last: [number, string][] };
+}
+
+export interface Cases {
+  total: number;
+  rows: Case[];
+}
+
 export interface Traffic {
   kinds: string[];
   hosts: { name: string; group: string; bytes: number[] }[];
@@ -201,6 +226,7 @@ export interface View {
   participants: Participants;
   rounds: Rounds;
   faults: Fault[];
+  cases?: Cases;
   traffic: Traffic | null;
   links: Links | null;
   comparison?: Comparison;
