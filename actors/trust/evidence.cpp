@@ -63,6 +63,10 @@ std::string_view meaning(const evidence& what) {
     return "two groups in one attempt to lead";
   case statement_kind::part:
     return "two results for one part of a round";
+  case statement_kind::commitment:
+    return "two commitments in one round";
+  case statement_kind::checks:
+    return "two lists of checks in one round";
   }
   return "unknown";
 }

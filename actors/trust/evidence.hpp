@@ -22,11 +22,14 @@ namespace shoal::actors {
 
 /// The kinds of statements of which a member makes one for each subject.
 enum class statement_kind : std::uint8_t {
-  vote,  ///< subject: the round; content: the version of the result, or zero for a decline
-  group, ///< subject: the leader's attempt; content: the group's id
-  part,  ///< subject: the round and the part; content: the root over the part's chunks
+  vote,       ///< subject: the round; content: the version of the result, or zero for a decline
+  group,      ///< subject: the leader's attempt; content: the group's id
+  part,       ///< subject: the round and the part; content: the root over the part's chunks
+  commitment, ///< subject: the round; content: the hash of the member's commitment
+  checks, ///< subject: the round and its random number; content: the hash of the member's checks
 };
-inline constexpr std::array<std::string_view, 3> statement_kind_names{"vote", "group", "part"};
+inline constexpr std::array<std::string_view, 5> statement_kind_names{"vote", "group", "part",
+                                                                      "commitment", "checks"};
 
 /// The digest that a member signs.
 digest statement_about(statement_kind kind, const id128& subject, const id128& content);
