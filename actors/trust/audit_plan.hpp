@@ -1,11 +1,11 @@
 // The members whose contributions are computed again, and their validators, from a round's random
 // number. Each member computes the same plan.
 //
-// A target is drawn with a probability in proportion to its weight, by systematic sampling in a
-// random order: with m validators, a member of weight w is a target with probability
-// min(1, m w / W). Validators are m different members, drawn uniformly and apart from the targets.
-// A member that is drawn as its own validator does nothing. With equal weights and b attackers
-// among n members, an attacker is found out in a round with probability (m / n) ((n - b) / n).
+// Targets are drawn in proportion to their weights, by systematic sampling in a random order. With
+// m validators, a member of weight w is a target with probability min(1, m w / W). Validators are m
+// different members, drawn uniformly and apart from the targets. A member that is drawn as its own
+// validator does nothing, and the plan leaves it out. With equal weights and b attackers among n
+// members, an attacker is found out in a round with probability (m / n) ((n - b) / n).
 #pragma once
 
 #include "actors/ids.hpp"
@@ -22,7 +22,8 @@ struct audit {
 };
 
 /// `weights` by member; a member of weight 0 is no target. `may_validate` by member: false for
-/// members without a device. At most `validators` audits, in ascending order of targets.
+/// members without a device. At most `validators` audits, in ascending order of targets. A member
+/// validates at most one target.
 std::vector<audit> plan_audits(const digest& random, std::span<const std::uint64_t> weights,
                                const std::vector<bool>& may_validate, std::uint32_t validators);
 

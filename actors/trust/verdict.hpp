@@ -51,7 +51,11 @@ constexpr std::uint32_t signatures_needed(std::uint32_t members) noexcept {
   return (members - 1) / 2 + 1;
 }
 
-/// The first thing that is wrong with a verdict, or nothing.
+/// In a group of two, one member's word would ban the other.
+inline constexpr std::uint32_t fewest_members = 3;
+
+/// The first thing that is wrong with a verdict, or nothing. Checks rosters and signatures. The
+/// caller checks that the swarm admits the keys.
 result<void> check(const verdict& what, const signature_check& is_signed_by);
 
 using verdict_messages = message_list<row<verdict, traffic::control, scope::remote>>;
