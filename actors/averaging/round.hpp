@@ -41,6 +41,7 @@ struct averaging_config {
   /// limit.
   double max_norm_ratio = 1000;
   const aggregator_definition* aggregator = &mean_aggregator(); ///< the same for all members
+  option_values aggregation; ///< the aggregator's options, the same for all members
   std::shared_ptr<actors::conduct> conduct = honest_conduct();
 };
 
