@@ -44,6 +44,7 @@ struct averaging_config {
   /// limit.
   double max_norm_ratio = 1000;
   const aggregator_definition* aggregator = &mean_aggregator(); ///< the same for all members
+  option_values aggregation; ///< the aggregator's options, the same for all members
   std::shared_ptr<actors::conduct> conduct = honest_conduct();
   /// Rounds tolerate members that send false values (actors/averaging/guard.hpp); null: they trust
   /// their members. The same for all members.

@@ -110,9 +110,9 @@ void peer::compute_next() {
     conduct->before_gradient(at->epoch);
     if (pool->work().is_size_only()) return;
     sum->values.resize(pool->work().value_count());
+    const auto& learning = conduct->learns_by(pool->work(), at->epoch);
     for (const auto& block : blocks)
-      sum->loss_sum +=
-          pool->work().accumulate(*at, block.data.bytes(), block.range.count, sum->values);
+      sum->loss_sum += learning.accumulate(*at, block.data.bytes(), block.range.count, sum->values);
   };
   auto samples = job.samples;
   held().start(std::move(job));
