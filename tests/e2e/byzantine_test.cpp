@@ -19,7 +19,8 @@
 
 using namespace shoal;
 using namespace shoal::e2e;
-using namespace shoal::scenarios;
+using scenarios::runner_options;
+using scenarios::summary;
 
 namespace {
 
@@ -152,6 +153,44 @@ TEST_CASE("byzantine: members that crash or come late are not banned") {
   REQUIRE(run.summary().security);
   CHECK(run.summary().security->honest_banned == 0);
   CHECK(rule(run.summary(), "no_honest_accused").violated == 0);
+  CHECK(run.summary().epochs == 60);
+}
+
+TEST_CASE("byzantine: a newcomer gives nothing before it was in ten rounds") {
+  auto what = attacked(5, 0, "", "kind: btard, probation: 10");
+  what.late = "  late: {count: 1, up: 20Mbit, down: 40Mbit, device: fast, start: 20s}\n";
+  std::vector<std::uint64_t> weights; // the newcomer's, round by round
+  runner_options options;
+  options.on_observation = [&](const actors::host& from, const actors::observation& seen) {
+    if (const auto* x = actors::get_if<actors::contributed>(&seen); x && from.name() == "late-0")
+      weights.push_back(x->weight);
+  };
+  const auto run = run_swarm(what, std::move(options));
+  INFO(run.text(what.yaml()));
+  CHECK(run.errors.empty());
+  REQUIRE(weights.size() > 15);
+  for (std::size_t i = 0; i < 10; ++i) CHECK(weights[i] == 0);
+  CHECK(std::any_of(weights.begin(), weights.end(), [](auto weight) { return weight > 0; }));
+}
+
+TEST_CASE("byzantine: an idle validator sits out and keeps its key") {
+  const auto what = attacked(6, 1, "idle_validator", "kind: btard, validators: 3, duty_time: 5s");
+  std::size_t rounds = 0, with_idler = 0;
+  std::set<actors::group_id> known;
+  runner_options options;
+  options.on_observation = [&](const actors::host& from, const actors::observation& seen) {
+    if (const auto* x = actors::get_if<actors::contributed>(&seen)) {
+      rounds += known.insert(x->group).second ? 1 : 0;
+      with_idler += from.name() == "x-0" ? 1 : 0;
+    }
+  };
+  const auto run = run_swarm(what, std::move(options));
+  INFO(run.text(what.yaml()));
+  REQUIRE(run.summary().security);
+  CHECK(run.summary().security->attackers_banned == 0);
+  CHECK(run.summary().security->honest_banned == 0);
+  CHECK(run.summary().security->missed_duties > 0);
+  CHECK(with_idler + 10 <= rounds);
   CHECK(run.summary().epochs == 60);
 }
 
