@@ -1,5 +1,5 @@
-// What a group actor asks its owner to compute again, and the owner's answer. Both stay on the
-// host.
+// A group actor asks its owner to compute contributions again, and the owner answers. These
+// messages stay on the host.
 #pragma once
 
 #include "actors/averaging/round.hpp"
@@ -37,7 +37,16 @@ struct audit_done {
   payload values;
 };
 
+/// To the owner: a member of the round did not do what it owes, as this host sees it. A crash or a
+/// cut looks the same, so this is no proof. The owner counts it against the member.
+struct duty_missed {
+  group_id group;
+  std::uint32_t member = 0;
+  key256 key; ///< the member's
+};
+
 } // namespace shoal::actors
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::actors::audit_duty)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::actors::audit_done)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(shoal::actors::duty_missed)
