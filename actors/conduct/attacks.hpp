@@ -97,6 +97,7 @@ class value_attack : public attack {
 public:
   using attack::attack;
   void contribute(payload& values, const round_request& request) final;
+  bool falsifies_sizes() final;
 
 protected:
   virtual void change(std::span<float> values) = 0;
