@@ -1,5 +1,5 @@
-// What a group actor asks its owner to compute again, and the owner's answer. Both stay on the
-// host.
+// A group actor asks its owner to compute contributions again, and the owner answers. These
+// messages stay on the host.
 #pragma once
 
 #include "actors/averaging/round.hpp"
@@ -42,7 +42,7 @@ struct audit_done {
 struct duty_missed {
   group_id group;
   std::uint32_t member = 0;
-  key256 key; ///< of the member
+  key256 key; ///< the member's
 };
 
 } // namespace shoal::actors

@@ -86,6 +86,10 @@ public:
   /// Takes a chunk. `wrong`: no correct sender sends it (a repeated chunk, or one that is not
   /// open).
   taken add(std::uint32_t member, std::uint32_t chunk, payload data, duration now);
+  /// Senders begin only now: their silence before does not count.
+  void expect_from(duration now) {
+    for (auto& last : last_progress_) last = now;
+  }
   /// Stops waiting for a member. By chunk, its pieces that have arrived stay in the result. By
   /// part, they stay only if all have arrived.
   void leave_out(std::uint32_t member);

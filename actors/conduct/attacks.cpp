@@ -238,6 +238,11 @@ void value_attack::contribute(payload& values, const round_request& request) {
   values = payload{std::move(changed)};
 }
 
+bool value_attack::falsifies_sizes() {
+  std::lock_guard guard(mutex_);
+  return strikes();
+}
+
 void huge_values::change(std::span<float> values) {
   for (auto& x : values) {
     x *= static_cast<float>(1e30 * how_.strength);

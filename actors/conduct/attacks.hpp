@@ -99,6 +99,7 @@ class value_attack : public attack {
 public:
   using attack::attack;
   void contribute(payload& values, const round_request& request) override;
+  bool falsifies_sizes() override;
 
 protected:
   virtual void change(std::span<float> values) = 0;

@@ -2,6 +2,7 @@
 #include "actors/conduct/conducts.hpp"
 
 #include "actors/conduct/attacks.hpp"
+#include "actors/conduct/attacks_on_guard.hpp"
 #include "actors/conduct/attacks_on_values.hpp"
 #include "actors/conduct/bugs_in_averaging.hpp"
 #include "actors/conduct/bugs_in_records.hpp"
@@ -105,6 +106,24 @@ definition_list<conduct_definition>& conducts() {
           "deviations, where z is as large as a majority bears (ALIE)"),
       attack_of<false_means>("false_means", "a reducer adds `strength` to each value of its means",
                              false),
+      attack_of<equivocating_commitments>("equivocating_commitments",
+                                          "half of the members get another commitment to a round",
+                                          false),
+      attack_of<wrong_products>("wrong_products",
+                                "`strength` is added to the scalar products that the member signs",
+                                false),
+      attack_of<withheld_secret>("withheld_secret",
+                                 "the member does not reveal its part of a random number", false),
+      attack_of<withheld_openings>("withheld_openings",
+                                   "the member gives no values that a case is about", false),
+      attack_of<idle_validator>("idle_validator", "the member does not compute contributions again",
+                                false),
+      attack_of<colluding_validator>("colluding_validator",
+                                     "the member finds every contribution right", false),
+      attack_of<framing_validator>("framing_validator", "the member finds every contribution wrong",
+                                   false),
+      attack_of<false_accuser>("false_accuser", "the member accuses another of a wrong gradient",
+                               false),
   };
   return list;
 }
