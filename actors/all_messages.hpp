@@ -4,6 +4,7 @@
 #pragma once
 
 #include "actors/averaging/averager_messages.hpp"
+#include "actors/averaging/guard_messages.hpp"
 #include "actors/averaging/messages.hpp"
 #include "actors/data/messages.hpp"
 #include "actors/dht/messages.hpp"
@@ -12,10 +13,12 @@
 #include "actors/reachability/messages.hpp"
 #include "actors/training/messages.hpp"
 #include "actors/trust/evidence.hpp"
+#include "actors/trust/verdict.hpp"
 
 namespace shoal::actors {
 
-using all_messages = joined<averager_messages, dht_messages, data_messages, averaging_messages,
-                            state_messages, host_messages, reachability_messages, trust_messages>;
+using all_messages =
+    joined<averager_messages, dht_messages, data_messages, averaging_messages, state_messages,
+           host_messages, reachability_messages, trust_messages, guard_messages, verdict_messages>;
 
 } // namespace shoal::actors

@@ -14,11 +14,24 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <variant>
+#include <vector>
 
 namespace shoal::actors {
 
 class observation; // actors/observe.hpp
 struct evidence;   // actors/trust/evidence.hpp
+struct verdict;    // actors/trust/verdict.hpp
+/// All kinds of proofs of a member's guilt (actors/trust/proof.hpp).
+using proof = std::variant<evidence, verdict>;
+
+/// What a host makes of a proof.
+enum class ban_result : std::uint8_t {
+  wrong,  ///< the proof proves nothing
+  known,  ///< the host has banned the culprit before, or is the culprit
+  later,  ///< the host does not know the verdict's group yet
+  banned, ///< since now
+};
 
 /// One incarnation of one machine. A host outlives every actor on it.
 class host {
@@ -54,9 +67,12 @@ public:
   /// The member of that host; zero if there is no address.
   virtual member_id member_of(const caf::strong_actor_ptr& address) const = 0;
 
-  /// Bans the culprit for good if the evidence holds. True if the host did not know it before.
-  /// Messages of a banned member do not arrive any more.
-  virtual bool ban(const evidence& what) = 0;
+  /// Bans the culprit for good if the proof holds. Messages of a banned member do not arrive any
+  /// more.
+  virtual ban_result ban(const proof& what) = 0;
+  /// The host knows these keys as the members of a group, in the order of the roster: a verdict
+  /// about the group counts from now on (actors/trust/verdict.hpp).
+  virtual void remember_group(const group_id& group, std::vector<key256> members) = 0;
   /// True if messages of this sender must not arrive.
   virtual bool refuses(const caf::strong_actor_ptr& sender) const noexcept = 0;
   virtual bool is_banned(const member_id& who) const noexcept = 0;

@@ -1,5 +1,6 @@
 #include "actors/averaging/butterfly.hpp"
 
+#include "actors/averaging/guard.hpp"
 #include "actors/probes.hpp"
 #include "kernels/base/check.hpp"
 #include "kernels/reduce_weighted_mean.hpp"
@@ -131,7 +132,7 @@ void butterfly::start() {
     // With a codec what is held is what the others get of the means.
     const auto into = replying() ? float_buffer{} : result_;
     mine.reduction.emplace(mine.grid, weights(), values_.is_size_only(), config_, started_, into,
-                           layout_.first_value(self_, 0));
+                           layout_.first_value(self_, 0), extent());
     mine.recovery.reduce(chunk_set(mine.missing, true));
     mine.reduction->open(mine.recovery.reducing(), started_);
     for (auto to : others_) {
@@ -144,6 +145,7 @@ void butterfly::start() {
     for (auto to : others_)
       for (std::uint32_t k = 0; k < parts_[to].missing; ++k) outbox_.queue(to, {false, to, k});
   for (auto to : others_) chunks_to_send_ += outbox_.waiting(to);
+  if (guard_ != nullptr) guard_->start();
   for (auto to : others_) pump(to);
   if (mine.missing > 0) contribute(self_, mine.recovery.reducing());
   vote_if_complete();
@@ -151,7 +153,25 @@ void butterfly::start() {
 
 // -- sending --------------------------------------------------------------------------------------
 
+void butterfly::values_may_leave(const std::vector<std::uint32_t>& without) {
+  if (finished_) return;
+  for (auto m : without) leave_out(self_, m, reason::sender_timeout);
+  if (parts_[self_].reduction) parts_[self_].reduction->expect_from(io_.time());
+  for (auto to : others_) {
+    if (parts_[to].missing > 0) guard_->send_hashes(to, to);
+    pump(to);
+  }
+  reduce(self_);
+}
+
+std::vector<std::uint32_t> butterfly::reducers() const {
+  std::vector<std::uint32_t> out;
+  for (std::uint32_t p = 0; p < size_; ++p) out.push_back(parts_[p].direct ? p : size_);
+  return out;
+}
+
 void butterfly::pump(std::uint32_t to) {
+  if (guard_ != nullptr && !guard_->values_may_leave()) return;
   while (!members_[to].down) {
     const auto taken = outbox_.next(to);
     if (!taken) return;
@@ -221,12 +241,20 @@ void butterfly::on(const part_chunk& message, const caf::strong_actor_ptr& sende
   if (!chunk || (!part.recovery.reduces() && !finished_))
     return ban(message.sender, "part chunk that does not fit its part");
   if (finished_ || !part.reduction) return acknowledge(false);
+  if (guard_ != nullptr) {
+    const auto fits = guard_->fits(message.sender, message.part, *chunk, message.data);
+    if (fits == round_guard::fit::unknown) return acknowledge(false);
+    if (fits == round_guard::fit::wrong)
+      return ban(message.sender, "part chunk that the member has not committed to");
+  }
   auto values = layout_.from_wire(giving(), message.part, *chunk, message.data);
   if (!values) return ban(message.sender, "part chunk that the codec cannot read");
   const auto taken = part.reduction->add(message.sender, *chunk, std::move(*values), io_.time());
   if (taken == part_reduction::taken::wrong)
     return ban(message.sender, "part chunk that nobody asked for");
   acknowledge(taken == part_reduction::taken::yes);
+  if (guard_ != nullptr && taken == part_reduction::taken::yes)
+    guard_->keep(message.sender, message.part, *chunk, message.data);
   reduce(message.part);
 }
 
@@ -251,7 +279,7 @@ void butterfly::leave_out(std::uint32_t p, std::uint32_t sender, reason why) {
 }
 
 void butterfly::check_senders() {
-  if (finished_) return;
+  if (finished_ || (guard_ != nullptr && !guard_->values_may_leave())) return;
   const auto now = io_.time();
   for (std::uint32_t p = 0; p < size_; ++p) {
     auto& part = parts_[p];
@@ -280,6 +308,7 @@ void butterfly::reduce(std::uint32_t p) {
       return fail(trouble_ == reason::none ? reason::sender_lost : trouble_);
     auto wire = layout_.to_wire(replying(), p, next->chunk, next->values);
     auto values = replying() ? *layout_.from_wire(replying(), p, next->chunk, wire) : wire;
+    if (p != self_) part.direct = false;
     hold(p, next->chunk, std::move(wire), values, std::move(next->senders));
   }
 }
@@ -312,6 +341,11 @@ void butterfly::hold(std::uint32_t p, std::uint32_t number, payload wire, const 
   if (complete) {
     part_times_[p] = io_.time() - started_;
     part.reduction.reset();
+    if (guard_ != nullptr && part.source == self_) {
+      std::vector<id128> versions;
+      for (const auto& each : part.chunks) versions.push_back(each.version);
+      guard_->seal(p, versions);
+    }
     if (takes(self_) || p == self_) --parts_missing_;
   }
   for (auto to : others_) {
@@ -371,6 +405,7 @@ void butterfly::on(const reduced_chunk& message, const caf::strong_actor_ptr& se
   if (!may_vote_for(message.part, message.senders, from)) censored_ = true;
   if (!acknowledges_ && std::binary_search(message.senders.begin(), message.senders.end(), self_))
     slice_arrived();
+  if (from != message.part) part.direct = false;
   hold(message.part, *chunk, message.data, *values, message.senders);
 }
 

@@ -83,6 +83,8 @@
 
 namespace shoal::actors {
 
+class round_guard;
+
 class butterfly {
 public:
   butterfly(averaging_config config, round_request request, group_begun group, peer_id self,
@@ -90,6 +92,15 @@ public:
   /// `done` may begin another round while this one runs: a container of rounds must not move them.
   butterfly(const butterfly&) = delete;
   butterfly& operator=(const butterfly&) = delete;
+
+  /// The round tolerates false values (guard.hpp). The guard outlives the round. Without a guard
+  /// the members trust each other, and no message differs.
+  void guard_with(round_guard& guard) noexcept { guard_ = &guard; }
+  /// The guard lets values leave, and no values of the members `without` count.
+  void values_may_leave(const std::vector<std::uint32_t>& without);
+  /// By part, its own member if all chunks came from there directly; else the number of members.
+  /// Another member then reduced some chunks, or passed them on.
+  std::vector<std::uint32_t> reducers() const;
 
   void start();
   void on(const member_declined& message, const caf::strong_actor_ptr& sender);
@@ -152,10 +163,12 @@ private:
         receivers; // the members that take it from us; the chunks that they have or were sent
     std::optional<part_reduction> reduction; // if we reduce it
     part_recovery recovery;
+    bool direct = true; // all chunks that are held came from the part's own member
   };
 
   using codec_ptr = part_layout::codec_ptr;
   bool by_part() const { return config_.aggregator->unit == aggregation_unit::part; }
+  round_extent extent() const { return {values_.size() / 4, group_.group}; }
   const codec_ptr& giving() const { return request_.codecs.contributions; }
   const codec_ptr& replying() const { return request_.codecs.means; }
   bool finite() const;
@@ -205,6 +218,7 @@ private:
   void convict(std::uint32_t member, contradiction proof);
   void ask_for_certificate(bool now);
   void vote_if_complete();
+  void tell_of_disagreement();
   void finish_if_decided();
   void succeed();
   void finish(round_result result, bool failed);
@@ -217,6 +231,7 @@ private:
   const group_begun group_;
   round_io& io_;
   std::function<void(round_result)> done_;
+  round_guard* guard_ = nullptr;
   std::uint32_t self_ = 0;
   std::uint32_t size_ = 0;
   std::vector<std::uint32_t> others_;

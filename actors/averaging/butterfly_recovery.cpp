@@ -1,6 +1,7 @@
 // Losses: who is gone, whom a part is taken from then, and how it is reduced again. The rules are
 // in butterfly.hpp.
 #include "actors/averaging/butterfly.hpp"
+#include "actors/averaging/guard.hpp"
 #include "actors/probes.hpp"
 
 #include <caf/actor_addr.hpp>
@@ -137,9 +138,11 @@ void butterfly::gather(std::uint32_t p) {
   // result.
   if (!next.any_left() || ballot_.possible() < majority()) return;
   if (!part.reduction) {
-    part.reduction.emplace(part.grid, weights(), values_.is_size_only(), config_, io_.time());
+    part.reduction.emplace(part.grid, weights(), values_.is_size_only(), config_, io_.time(),
+                           float_buffer{}, 0, extent());
     for (auto m : others_)
-      if (members_[m].down) part.reduction->leave_out(m);
+      if (members_[m].down || (guard_ != nullptr && !guard_->has_committed(m)))
+        part.reduction->leave_out(m);
   }
   // An aggregator of whole parts wants all slices, also of chunks that are fetched; another time it
   // wants none.
@@ -164,6 +167,7 @@ void butterfly::on(const part_wanted& message, const caf::strong_actor_ptr& send
   const bool reduced = message.reduced != 0;
   if (!reduced && (request_.weight == 0 || part.source != message.member || message.part == self_))
     return ban(message.member, "order for values by a member that does not reduce them");
+  if (!reduced && guard_ != nullptr) guard_->send_hashes(message.part, message.member);
   const auto count = static_cast<std::uint32_t>(chunks->size());
   for (std::uint32_t k = 0; k < count; ++k) {
     if (!(*chunks)[k]) continue;

@@ -1,5 +1,6 @@
 // The end of a round: votes, and what a member reports. The rules are in butterfly.hpp.
 #include "actors/averaging/butterfly.hpp"
+#include "actors/averaging/guard.hpp"
 #include "actors/probes.hpp"
 #include "kernels/base/digest.hpp"
 
@@ -79,7 +80,19 @@ void butterfly::vote_if_complete() {
   for (auto to : others_)
     tell(to, caf::make_message(member_ready{group_.group, self_, mine, own->by}));
   io_.probe(probes::voted);
+  if (guard_ != nullptr) tell_of_disagreement();
   finish_if_decided();
+}
+
+/// A member that voted for another version got other values of some part. The reducers' signatures
+/// show whose.
+void butterfly::tell_of_disagreement() {
+  if (!ballot_.own()) return;
+  const auto same = ballot_.votes_for(*ballot_.own());
+  for (auto m : others_)
+    if (ballot_.has_voted(m) &&
+        std::none_of(same.begin(), same.end(), [m](const auto& one) { return one.member == m; }))
+      guard_->disagrees(m);
 }
 
 bool butterfly::take_vote(std::uint32_t m, const id128& version, const signature& by) {
@@ -118,6 +131,7 @@ void butterfly::on(const member_ready& message, const caf::strong_actor_ptr& sen
     return ban(message.member, "vote without a signature");
   if (!take_vote(message.member, message.version, message.by)) return;
   if (!acknowledges_) reply_arrived(message.member);
+  if (guard_ != nullptr) tell_of_disagreement();
   finish_if_decided();
 }
 

@@ -56,7 +56,7 @@ caf::behavior group_actor::make_behavior() {
   if (wait < options_.matchmaking_time) set_timer(options_.matchmaking_time, last_deadline);
   set_timer(3 * options_.matchmaking_time, give_up);
   here().probe(probes::matchmaking_begun);
-  return {
+  caf::message_handler handlers{
       [this](reduced_chunk& m) { for_round(m); },
       [this](part_chunk& m) { for_round(m); },
       [this](member_ready& m) { for_round(m); },
@@ -78,6 +78,7 @@ caf::behavior group_actor::make_behavior() {
       [this](certificate_wanted& m) { of_round(m); },
       [this](certificate_given& m) { of_round(m); },
   };
+  return options_.guard ? handlers.or_else(guard_handlers()) : handlers;
 }
 
 void group_actor::on_exit() {
@@ -85,6 +86,7 @@ void group_actor::on_exit() {
   for (const auto& whom : std::exchange(watched_, {})) demonitor(whom);
   matchmaking_.reset();
   rounds_.clear();
+  guard_.reset();
   // The kept senders may refer to data of this actor.
   early_.clear();
   begun_.reset();
@@ -126,12 +128,9 @@ void group_actor::for_round(Message& message) {
 /// A fast member's first chunks can overtake the leader's group_begun, or the end of the first of
 /// two rounds. A correct member has at most a window of chunks and a few small messages under way.
 /// So nobody can fill the memory, or the place of another member's messages.
-template <class Message>
-bool group_actor::may_keep(const Message& message) {
-  const auto who = sender_peer();
-  const auto known = is_member(who) || matchmaking_->knows(current_sender());
-  std::uint64_t bytes = 0;
-  if constexpr (requires { message.data; }) bytes = message.data.size();
+bool group_actor::may_keep(const caf::strong_actor_ptr& sender, std::uint64_t bytes) {
+  const auto who = here().peer_of(sender);
+  const auto known = is_member(who) || matchmaking_->knows(sender);
   const auto rounds = has_second() ? 2u : 1u;
   // A codec may write twice the bytes of the values.
   if (bytes > 2 * options_.chunk_bytes + 1024)
@@ -147,7 +146,8 @@ bool group_actor::may_keep(const Message& message) {
   if (!known && (all.bytes += bytes) > 2 * vector)
     return misbehaviour(who, "too many bytes of strangers before the group began"), false;
   auto& one = early_from_[who];
-  if (++one.messages > rounds * (options_.window_chunks + 4))
+  const auto of_guard = options_.guard ? 4u : 0u;
+  if (++one.messages > rounds * (options_.window_chunks + 4) + of_guard)
     return misbehaviour(who, "too many messages before the group began"), false;
   if ((one.bytes += bytes) > rounds * window)
     return misbehaviour(who, "too many bytes before the group began"), false;
@@ -198,6 +198,9 @@ void group_actor::on_timer(const tick& what) {
     return leave_if_idle();
   case leave:
     return end();
+  case guard_tick:
+    if (guard_) guard_->tick();
+    return leave_if_idle();
   default:
     return;
   }
@@ -226,6 +229,7 @@ void group_actor::begin_round(round_request request, group_begun group) {
                    first_of_two};
   if (first_of_two) what.samples.clear();
   here().observe(what);
+  if (options_.guard) begin_guard(round);
   if (rounds_.size() == 1) here().probe(probes::group_begun);
   set_timer(options_.round_timeout, round_over, rounds_.size() - 1);
   if (rounds_.size() == 1) set_timer(options_.sender_timeout / 4, look_at_senders);
@@ -235,8 +239,11 @@ void group_actor::begin_round(round_request request, group_begun group) {
   for (auto& [sender, message] : std::exchange(early_, {}))
     std::visit(
         [&, who = sender](auto& m) {
-          if (!hand_over(m, who) && of_second(m.group) && !reported_)
+          if constexpr (is_for_guard<std::remove_cvref_t<decltype(m)>>) {
+            if (guard_ && guard_->group() == m.group) guard_->on(m, who);
+          } else if (!hand_over(m, who) && of_second(m.group) && !reported_) {
             early_.emplace_back(who, std::move(m));
+          }
         },
         message);
   leave_if_idle();
@@ -264,6 +271,7 @@ void group_actor::conclude(round_result result) {
                              static_cast<std::uint32_t>(result.members.size()), result.outcome,
                              result.reason, result.parts, result.values,
                              static_cast<std::uint64_t>(result.started.count())});
+  if (guard_) guard_->ended(result, rounds_.back().reducers());
   if (has_second() && rounds_.size() == 1) {
     if (result.succeeded()) {
       first_mean_ = result.values;
@@ -302,7 +310,8 @@ void group_actor::report(round_result result) {
   }
   send(owner_, round_report{std::make_shared<const round_result>(std::move(result))});
   // Other members may still need this member's data, for a limited time.
-  set_timer(options_.round_timeout, leave);
+  const auto guarding = guard_ ? 8 * options_.guard->duty_time : duration{};
+  set_timer(options_.round_timeout + guarding, leave);
 }
 
 void group_actor::matchmaking_failed(reason why) {
@@ -327,7 +336,7 @@ void group_actor::matchmaking_failed(reason why) {
 }
 
 void group_actor::leave_if_idle() {
-  if (reported_ && !rounds_.empty() &&
+  if (reported_ && !rounds_.empty() && guard_is_idle() &&
       std::all_of(rounds_.begin(), rounds_.end(), [](const butterfly& one) { return one.idle(); }))
     end();
 }
@@ -342,6 +351,7 @@ void group_actor::on_down(const caf::actor_addr& whom) {
   for (std::size_t i = 0; i < rounds_.size(); ++i)
     // The end of the first round may begin the second.
     rounds_[i].on_down(whom);
+  if (guard_) guard_->on_down(whom);
   leave_if_idle();
 }
 

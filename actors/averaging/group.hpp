@@ -12,22 +12,30 @@
 //
 // The owner gets one report: of the second round, with the values of both rounds, or of the first
 // round if that failed. Each round may take round_timeout.
+//
+// With averaging_config::guard a round has a guard (guard.hpp). The actor then stays until the
+// guard is idle: the members' values are checked, and the cases of the round are closed. The owner
+// has its report long before, and computes what the guard asks for (audit_duty.hpp).
 #pragma once
 
 #include "actors/averaging/butterfly.hpp"
+#include "actors/averaging/guard.hpp"
 #include "actors/averaging/matchmaking.hpp"
 #include "actors/averaging/round.hpp"
 #include "actors/protocol_actor.hpp"
 
+#include <caf/message_handler.hpp>
+
 #include <deque>
 #include <map>
 #include <memory>
+#include <type_traits>
 #include <variant>
 #include <vector>
 
 namespace shoal::actors {
 
-class group_actor final : public protocol_actor, private round_io {
+class group_actor final : public protocol_actor, private round_io, private guard_io {
 public:
   /// `owner` is a local actor; it gets one round_report. A tick{cancel} from the owner cancels the
   /// attempt.
@@ -40,8 +48,9 @@ public:
   void on_exit() override;
 
 private:
-  using early_message = std::variant<member_declined, part_chunk, reduced_chunk, part_query,
-                                     part_claim, member_ready, member_finished>;
+  using early_message =
+      std::variant<member_declined, part_chunk, reduced_chunk, part_query, part_claim, member_ready,
+                   member_finished, round_commitment, commitments_seen, chunk_hashes>;
   enum timer : std::uint32_t {
     poll,
     deadline,
@@ -50,7 +59,8 @@ private:
     round_over,
     look_at_senders,
     leave,
-    grace_over
+    grace_over,
+    guard_tick
   };
 
   void on_down(const caf::actor_addr& whom) override;
@@ -74,11 +84,38 @@ private:
   void for_round(Message& message);
   template <class Message>
   void of_round(Message& message);
+  bool may_keep(const caf::strong_actor_ptr& sender, std::uint64_t bytes);
   template <class Message>
-  bool may_keep(const Message& message);
+  bool may_keep(const Message& message) {
+    std::uint64_t bytes = 0;
+    if constexpr (requires { message.data; }) bytes = message.data.size();
+    return may_keep(current_sender(), bytes);
+  }
+  template <class Message>
+  static constexpr bool is_for_guard =
+      std::is_same_v<Message, round_commitment> || std::is_same_v<Message, commitments_seen> ||
+      std::is_same_v<Message, chunk_hashes>;
   bool is_member(peer_id peer) const;
   template <class Message>
   bool hand_over(Message& message, const caf::strong_actor_ptr& sender);
+
+  // With a guard: group_guard.cpp.
+  caf::message_handler guard_handlers();
+  template <class Message>
+  void for_guard(Message& message);
+  void begin_guard(butterfly& round);
+  bool guard_is_idle() const { return !guard_ || guard_->idle(); }
+
+  // Implements guard_io.
+  void wake_in(duration time) override;
+  void values_may_leave(const std::vector<std::uint32_t>& without) override;
+  void leave_out(std::uint32_t member, const char* why) override;
+  bool is_lost(std::uint32_t member) const override;
+  void convict(const evidence& proof, std::uint32_t culprit) override;
+  void convict(const verdict& proof, std::uint32_t culprit) override;
+  void recompute(recomputation what) override;
+  void note_failure(std::uint32_t member, std::string_view what) override;
+  void observe(const observation& what) override;
 
   // Implements round_io.
   void send_to(const caf::actor& to, caf::message content) override;
@@ -101,7 +138,8 @@ private:
   std::string key_;
   std::optional<matchmaking> matchmaking_;
   std::optional<group_begun> begun_;
-  std::deque<butterfly> rounds_; // the rounds that have begun: one or two
+  std::deque<butterfly> rounds_;     // the rounds that have begun: one or two
+  std::optional<round_guard> guard_; // the only round's
   payload first_mean_;
   id128 first_version_;
   std::vector<std::pair<caf::strong_actor_ptr, early_message>> early_;

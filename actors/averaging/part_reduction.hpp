@@ -55,6 +55,12 @@ std::vector<chunk_range> to_ranges(const chunk_set& chunks);
 /// Empty if these are not ascending ranges of `count` chunks; a peer sent them.
 std::optional<chunk_set> from_ranges(const std::vector<chunk_range>& ranges, std::uint32_t count);
 
+/// The round that a part belongs to, for aggregators that depend on it.
+struct round_extent {
+  std::uint64_t values = 0; ///< of the round's vector
+  group_id group;           ///< the seed of permutations
+};
+
 class part_reduction {
 public:
   struct reduced {
@@ -72,7 +78,7 @@ public:
   /// the part's first value, or to a new buffer if `into` is empty.
   part_reduction(chunk_grid grid, std::vector<std::uint64_t> weights, bool size_only,
                  const averaging_config& how, duration now, float_buffer into = {},
-                 std::uint64_t first = 0);
+                 std::uint64_t first = 0, const round_extent& of = {});
 
   /// Asks for the results of more chunks. Returns the chunks that senders deliver from now on: the
   /// same ones, or, by part, all chunks at the first call and none later.
@@ -80,6 +86,10 @@ public:
   /// Takes a chunk. `wrong`: no correct sender sends it (a repeated chunk, or one that is not
   /// open).
   taken add(std::uint32_t member, std::uint32_t chunk, payload data, duration now);
+  /// Senders begin only now: their silence before does not count.
+  void expect_from(duration now) {
+    for (auto& last : last_progress_) last = now;
+  }
   /// Stops waiting for a member. By chunk, its pieces that have arrived stay in the result. By
   /// part, they stay only if all have arrived.
   void leave_out(std::uint32_t member);

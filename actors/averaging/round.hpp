@@ -9,6 +9,7 @@
 #include "actors/averaging/part_split.hpp"
 #include "actors/conduct/conduct.hpp"
 #include "actors/reasons.hpp"
+#include "actors/trust/guard_options.hpp"
 #include "kernels/base/units.hpp"
 #include "kernels/compress/vector_codec.hpp"
 
@@ -24,6 +25,8 @@
 #include <vector>
 
 namespace shoal::actors {
+
+class newcomers;
 
 struct averaging_config {
   part_split split = part_split::adaptive;
@@ -41,7 +44,11 @@ struct averaging_config {
   /// limit.
   double max_norm_ratio = 1000;
   const aggregator_definition* aggregator = &mean_aggregator(); ///< the same for all members
+  option_values aggregation; ///< the aggregator's options, the same for all members
   std::shared_ptr<actors::conduct> conduct = honest_conduct();
+  /// Rounds tolerate members that send false values (actors/averaging/guard.hpp); null: they trust
+  /// their members. The same for all members.
+  std::shared_ptr<const guard_options> guard;
 };
 
 /// A peer that is expected in the round, because its progress record is in sync.
@@ -88,6 +95,9 @@ struct round_request {
   payload values;           ///< floats (or size-only); the vector to average
   std::uint64_t weight = 0; ///< samples in it; 0: the member only wants the result
   std::vector<sample_range> samples;
+  /// With averaging_config::guard: the samples again, as the blocks whose gradients were added, in
+  /// that order.
+  std::vector<sample_range> blocks;
   std::uint64_t rate_up = 0, rate_down = 0; ///< bit/s, this peer's line
   reached_by reached = reached_by::all;
   bool takes = true; ///< false: the member only reduces for the others (weight 0)
@@ -99,6 +109,10 @@ struct round_request {
   id128 first_version;
   /// Members whose groups failed this peer lately: it follows them only after all others.
   std::set<member_id> bad_leaders;
+  /// Members that this peer takes into no group: actors/trust/standing.hpp.
+  std::set<member_id> sit_out;
+  /// Members whose weight has to be 0: actors/trust/probation.hpp. Null: none.
+  std::shared_ptr<const newcomers> on_probation;
   /// True: values with NaN or infinity end the round for this member. Codecs and aggregators would
   /// hide them.
   bool must_be_finite = false;

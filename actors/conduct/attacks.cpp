@@ -128,6 +128,11 @@ bool attack::strikes() {
   return true;
 }
 
+bool attack::strikes_in(std::uint64_t epoch) {
+  return epoch >= how_.from_epoch && (epoch - how_.from_epoch) % how_.every_epochs == 0 &&
+         strikes();
+}
+
 bool attack::concerns(const caf::message& content) const {
   const auto name = name_of(content);
   if (name.empty()) return false;
@@ -243,11 +248,16 @@ void two_votes::strike(outgoing_message message, std::vector<outgoing_message>& 
 
 void value_attack::contribute(payload& values, const round_request& request) {
   std::lock_guard guard(mutex_);
-  if (values.is_size_only() || request.weight == 0 || !strikes()) return;
+  if (values.is_size_only() || request.weight == 0 || !strikes_in(request.epoch)) return;
   const auto floats = values.floats();
   std::vector<float> changed(floats.begin(), floats.end());
   change(changed);
   values = payload{std::move(changed)};
+}
+
+bool value_attack::falsifies_sizes() {
+  std::lock_guard guard(mutex_);
+  return strikes();
 }
 
 void huge_values::change(std::span<float> values) {

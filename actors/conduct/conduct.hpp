@@ -22,6 +22,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -31,7 +32,10 @@ namespace shoal::actors {
 struct branch;
 struct ledger_row;
 struct member_info;
+struct part_checks;
+struct round_commitment;
 struct round_request;
+class workload;
 
 /// A reducer's result for a chunk or a part.
 struct reduced_unit {
@@ -67,6 +71,11 @@ public:
   /// optimizer step. An exception ends the run.
   virtual void before_gradient(std::uint64_t epoch) { (void)epoch; }
   virtual void before_step(std::uint64_t epoch) { (void)epoch; }
+  /// The workload that computes a gradient at a state of `epoch`. Called on a compute thread.
+  virtual const workload& learns_by(const workload& honest, std::uint64_t epoch) {
+    (void)epoch;
+    return honest;
+  }
   /// A job has computed `samples`. Those that stay in the list count. `first`: they are the first
   /// since the last round.
   virtual void count_samples(std::vector<sample_range>& samples, bool first) {
@@ -96,6 +105,31 @@ public:
                              const std::vector<member_info>& members) {
     (void)others;
     (void)members;
+  }
+  // A member of a round that tolerates false values (actors/averaging/guard.hpp).
+  /// The member is about to send its commitment to one member.
+  virtual void commit(round_commitment& what, std::uint32_t to) {
+    (void)what;
+    (void)to;
+  }
+  /// Whether the member contributes false values that have no bits, as in a timing run.
+  virtual bool falsifies_sizes() { return false; }
+  /// The member is about to sign its scalar products and norms.
+  virtual void check_parts(part_checks& what) { (void)what; }
+  /// Whether the member reveals its secret, and opens values that a case is about.
+  virtual bool reveals() { return true; }
+  virtual bool opens() { return true; }
+  /// Whether the member computes the contributions again that it was drawn for.
+  virtual bool validates() { return true; }
+  /// What the member says about a contribution that it has computed again, as validator or juror.
+  virtual bool finds_right(const member_info& target, bool right) {
+    (void)target;
+    return right;
+  }
+  /// A member that the member accuses without a reason.
+  virtual std::optional<std::uint32_t> accuses(const std::vector<member_info>& members) {
+    (void)members;
+    return {};
   }
   /// The number of votes that the member takes for a majority.
   virtual std::uint32_t votes_needed(std::uint32_t majority) { return majority; }

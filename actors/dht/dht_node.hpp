@@ -174,7 +174,9 @@ private:
   void on_lookup(const lookup& what);
   void on_serve(const serve& what);
   void on_introduced(const introduced& what);
+  void on_proof(const proof& what);
   void on_evidence(const evidence& what);
+  void on_verdict(const verdict& what);
   void pass_on(const proof& what);
   void publish(const std::string& key, record entry, bool withdrawn);
 

@@ -265,11 +265,22 @@ void dht_node::refresh_table() {
 
 /// Every host has a DHT node, so the nodes carry proofs. Each one passes a proof on once, to its
 /// contacts and to those that come later.
+void dht_node::on_proof(const proof& what) {
+  switch (here().ban(what)) {
+  case ban_result::wrong:
+    return misbehaviour(0, "evidence that proves nothing");
+  case ban_result::known:
+  case ban_result::later:
+    return;
+  case ban_result::banned:
+    return pass_on(what);
+  }
+}
 void dht_node::on_evidence(const evidence& what) {
-  // No host bans itself.
-  if (here().is_banned(member_of(what.culprit)) || what.culprit == here().key()) return;
-  if (!here().ban(what)) return misbehaviour(0, "evidence that proves nothing");
-  pass_on(what);
+  on_proof(what);
+}
+void dht_node::on_verdict(const verdict& what) {
+  on_proof(what);
 }
 
 void dht_node::pass_on(const proof& what) {

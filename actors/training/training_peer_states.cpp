@@ -299,6 +299,7 @@ void training_peer::adopt(state_ptr next, std::uint64_t bytes, bool whole, bool 
       return look_up_progress();
     }
     parts_->follower->adopted(state);
+    if (options_.averaging.guard) remember_groups();
   }
   set_state(std::move(next));
   here().observe(adopted{state()->epoch, state()->id, bytes, of_step});
@@ -313,6 +314,16 @@ void training_peer::adopt(state_ptr next, std::uint64_t bytes, bool whole, bool 
   }
   publish();
   look_up_progress();
+}
+
+/// The host believes verdicts about the rounds of its branch. A chain that was only offered does
+/// not count: its groups may have been made in order to judge somebody.
+void training_peer::remember_groups() {
+  for (const auto& step : parts_->follower->own().steps()) {
+    std::vector<key256> keys;
+    for (const auto& member : step->certificate->roster.members) keys.push_back(member.key);
+    here().remember_group(step->certificate->round(), std::move(keys));
+  }
 }
 
 // -- serving --------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 #include "actors/trust/evidence.hpp"
 
 #include "actors/observe.hpp"
+#include "actors/trust/hex_fields.hpp"
 #include "actors/trust/identity.hpp"
 
 #include <fmt/format.h>
@@ -9,34 +10,6 @@
 #include <vector>
 
 namespace shoal::actors {
-
-namespace {
-
-template <class T>
-std::string hex_of(const T& what) {
-  std::string out;
-  const auto* bytes = reinterpret_cast<const unsigned char*>(&what);
-  for (std::size_t i = 0; i < sizeof what; ++i) out += fmt::format("{:02x}", bytes[i]);
-  return out;
-}
-
-int digit(char c) {
-  return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-template <class T>
-bool read_hex(std::string_view text, T& into) {
-  if (text.size() != 2 * sizeof into) return false;
-  auto* bytes = reinterpret_cast<unsigned char*>(&into);
-  for (std::size_t i = 0; i < sizeof into; ++i) {
-    const int high = digit(text[2 * i]), low = digit(text[2 * i + 1]);
-    if (high < 0 || low < 0) return false;
-    bytes[i] = static_cast<unsigned char>(16 * high + low);
-  }
-  return true;
-}
-
-} // namespace
 
 digest statement_about(statement_kind kind, const id128& subject, const id128& content) {
   auto out = statement("about");
@@ -63,6 +36,10 @@ std::string_view meaning(const evidence& what) {
     return "two groups in one attempt to lead";
   case statement_kind::part:
     return "two results for one part of a round";
+  case statement_kind::commitment:
+    return "two commitments in one round";
+  case statement_kind::checks:
+    return "two lists of checks in one round";
   }
   return "unknown";
 }
@@ -74,12 +51,7 @@ std::string to_line(const evidence& what) {
 }
 
 result<evidence> evidence_from_line(std::string_view line) {
-  std::vector<std::string_view> words;
-  while (!line.empty()) {
-    const auto end = std::min(line.find(' '), line.size());
-    words.push_back(line.substr(0, end));
-    line.remove_prefix(std::min(end + 1, line.size()));
-  }
+  const auto words = words_of(line);
   evidence out;
   bool good = words.size() == 7;
   if (good) {
@@ -99,16 +71,6 @@ result<evidence> evidence_from_line(std::string_view line) {
 
 std::string member_banned::logged_fields() const {
   return fmt::format(R"("member":"{}","why":"{}")", member.hex(), why);
-}
-
-bool ban_list::add(const evidence& what) {
-  if (all_.size() >= most) return false;
-  return all_.emplace(member_of(what.culprit), what).second;
-}
-
-const evidence* ban_list::find(const member_id& who) const {
-  const auto found = all_.find(who);
-  return found == all_.end() ? nullptr : &found->second;
 }
 
 } // namespace shoal::actors

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -22,11 +23,14 @@ namespace shoal::actors {
 
 /// The kinds of statements of which a member makes one for each subject.
 enum class statement_kind : std::uint8_t {
-  vote,  ///< subject: the round; content: the version of the result, or zero for a decline
-  group, ///< subject: the leader's attempt; content: the group's id
-  part,  ///< subject: the round and the part; content: the root over the part's chunks
+  vote,       ///< subject: the round; content: the version of the result, or zero for a decline
+  group,      ///< subject: the leader's attempt; content: the group's id
+  part,       ///< subject: the round and the part; content: the root over the part's chunks
+  commitment, ///< subject: the round; content: the hash of the member's commitment
+  checks, ///< subject: the round and its random number; content: the hash of the member's checks
 };
-inline constexpr std::array<std::string_view, 3> statement_kind_names{"vote", "group", "part"};
+inline constexpr std::array<std::string_view, 5> statement_kind_names{"vote", "group", "part",
+                                                                      "commitment", "checks"};
 
 /// The digest that a member signs.
 digest statement_about(statement_kind kind, const id128& subject, const id128& content);
@@ -53,21 +57,6 @@ std::string_view meaning(const evidence& what);
 /// One line of text, and back. Errors: not such a line.
 std::string to_line(const evidence& what);
 result<evidence> evidence_from_line(std::string_view line);
-
-/// The members against whom a host has evidence. A plain table; the caller checks the evidence.
-class ban_list {
-public:
-  static constexpr std::size_t most = 4096; ///< a certificate costs more than an entry
-
-  /// True if the member was not banned before. False also if the list is full.
-  bool add(const evidence& what);
-  bool has(const member_id& who) const { return all_.contains(who); }
-  const evidence* find(const member_id& who) const;
-  const std::map<member_id, evidence>& all() const noexcept { return all_; }
-
-private:
-  std::map<member_id, evidence> all_;
-};
 
 using trust_messages = message_list<row<evidence, traffic::control, scope::remote>>;
 

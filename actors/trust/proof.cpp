@@ -30,9 +30,20 @@ result<proof> read_evidence(std::string_view line) {
   return proof{*std::move(out)};
 }
 
+bool is_verdict(std::string_view word) {
+  return word == "verdict";
+}
+
+result<proof> read_verdict(std::string_view line) {
+  auto out = verdict_from_line(line);
+  if (!out) return failure{out.error()};
+  return proof{*std::move(out)};
+}
+
 constexpr std::string_view swarm_word = " swarm ", no_swarm = "simulation";
 
-constexpr std::array kinds_of_lines{kind_of_line{is_statement_kind, read_evidence}};
+constexpr std::array kinds_of_lines{kind_of_line{is_statement_kind, read_evidence},
+                                    kind_of_line{is_verdict, read_verdict}};
 
 } // namespace
 
@@ -59,6 +70,10 @@ std::vector<std::string> said(const evidence& what) {
       return fmt::format("attempt {} to lead has the group {}", what.subject.hex(), content.hex());
     case statement_kind::part:
       return fmt::format("part {} has the values {}", what.subject.hex(), content.hex());
+    case statement_kind::commitment:
+      return fmt::format("its commitment in round {} is {}", what.subject.hex(), content.hex());
+    case statement_kind::checks:
+      return fmt::format("its checks {} are {}", what.subject.hex(), content.hex());
     }
     return std::string("unknown");
   };
@@ -82,7 +97,7 @@ result<proof> proof_from_line(std::string_view line) {
   const auto word = line.substr(0, line.find(' '));
   for (const auto& kind : kinds_of_lines)
     if (kind.begins_with(word)) return kind.read(line);
-  return failure{fmt::format("a proof begins with its kind, one of {}",
+  return failure{fmt::format("a proof begins with its kind, one of verdict, {}",
                              fmt::join(statement_kind_names, ", "))};
 }
 

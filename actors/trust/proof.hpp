@@ -2,12 +2,14 @@
 // Each kind of proof is a struct with its own check.
 //
 // To add a kind: give the struct `culprit`, holds(), meaning(), said() and to_line(), add it to the
-// list of `proof`, and its reader to proof.cpp.
+// list of `proof` in actors/host.hpp, and its reader to proof.cpp.
 #pragma once
 
+#include "actors/host.hpp"
 #include "actors/ids.hpp"
 #include "actors/observe.hpp"
 #include "actors/trust/evidence.hpp"
+#include "actors/trust/verdict.hpp"
 #include "kernels/base/digest.hpp"
 #include "kernels/base/result.hpp"
 
@@ -18,9 +20,6 @@
 #include <vector>
 
 namespace shoal::actors {
-
-/// All kinds of proofs.
-using proof = std::variant<evidence>;
 
 const key256& culprit_of(const proof& what);
 /// True if the culprit did what the proof says.

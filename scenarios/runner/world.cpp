@@ -5,7 +5,9 @@
 #include "actors/messages.hpp"
 #include "actors/observe.hpp"
 #include "actors/trust/identity.hpp"
+#include "actors/trust/known_groups.hpp"
 #include "actors/trust/proof.hpp"
+#include "actors/trust/verdict.hpp"
 #include "kernels/base/check.hpp"
 #include "kernels/base/digest.hpp"
 #include "netem/wire/certificates.hpp"
@@ -14,7 +16,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <mutex>
 #include <span>
+#include <utility>
+#include <variant>
+#include <vector>
 
 namespace shoal::scenarios {
 
@@ -63,7 +69,8 @@ public:
   netem::host_index index() const noexcept { return index_; }
   netem::machine_index machine() const noexcept { return machine_; }
 
-  bool ban(const actors::evidence& what) override { return ban_for(what); }
+  actors::ban_result ban(const actors::proof& what) override;
+  void remember_group(const actors::group_id& group, std::vector<actors::key256> members) override;
   bool is_banned(const actors::member_id& who) const noexcept override { return bans_->has(who); }
   bool refuses(const caf::strong_actor_ptr& sender) const noexcept override {
     return bans_->any() && sender && is_banned(member_of(sender));
@@ -186,23 +193,8 @@ public:
   void arriving() noexcept override { world_.net_->note_arrival(index_); }
 
 private:
-  bool ban_for(const actors::proof& what) {
-    const auto& culprit = actors::culprit_of(what);
-    const auto member = actors::member_of(culprit);
-    if (is_banned(member) || culprit == key_ ||
-        !actors::holds(what, [this](const auto& key, const auto& text, const auto& by) {
-          return world_.is_signed_by(key, text, by);
-        }))
-      return false;
-    const banned_member banned{{what, world_.swarm_}, utc_ns(), world_.name_behind(culprit)};
-    if (!bans_->add(banned)) return false;
-    const auto peer = world_.peer_behind(culprit);
-    observe(actors::member_banned{peer, member, actors::meaning_of(what)});
-    observe(actors::proof_taken{peer, member, banned.name, banned.what});
-    world_.refuse(machine_, culprit);
-    if (world_.on_ban) world_.on_ban(*this, banned);
-    return true;
-  }
+  /// Requires: the proof holds.
+  actors::ban_result ban_by(const actors::proof& what);
 
   template <class Message>
   void tell_at(duration when, const caf::actor& notify, Message message) {
@@ -219,7 +211,46 @@ private:
   actors::peer_id id_;
   actors::key256 key_;
   const std::shared_ptr<ban_book> bans_;
+  std::mutex groups_mutex_;
+  actors::known_groups groups_;
 };
+
+actors::ban_result world::emulated_host::ban(const actors::proof& what) {
+  const auto& culprit = actors::culprit_of(what);
+  if (culprit == key_ || is_banned(actors::member_of(culprit))) return actors::ban_result::known;
+  const auto is_signed = [this](const auto& key, const auto& text, const auto& by) {
+    return world_.is_signed_by(key, text, by);
+  };
+  {
+    std::lock_guard guard(groups_mutex_);
+    const auto found = groups_.examine(what, is_signed);
+    if (found != actors::ban_result::banned) return found;
+  }
+  return ban_by(what);
+}
+
+actors::ban_result world::emulated_host::ban_by(const actors::proof& what) {
+  const auto& culprit = actors::culprit_of(what);
+  const auto member = actors::member_of(culprit);
+  const banned_member banned{{what, world_.swarm_}, utc_ns(), world_.name_behind(culprit)};
+  if (!bans_->add(banned)) return actors::ban_result::known;
+  const auto peer = world_.peer_behind(culprit);
+  observe(actors::member_banned{peer, member, actors::meaning_of(what)});
+  observe(actors::proof_taken{peer, member, banned.name, banned.what});
+  world_.refuse(machine_, culprit);
+  if (world_.on_ban) world_.on_ban(*this, banned);
+  return actors::ban_result::banned;
+}
+
+void world::emulated_host::remember_group(const actors::group_id& group,
+                                          std::vector<actors::key256> members) {
+  std::vector<actors::verdict> waited;
+  {
+    std::lock_guard guard(groups_mutex_);
+    waited = groups_.remember(group, std::move(members));
+  }
+  for (auto& one : waited) ban(std::move(one));
+}
 
 world::world(world_options options)
     : options_(std::move(options)), config_([this] {

@@ -76,18 +76,3 @@ TEST_CASE("evidence: a line of text has all of it, and a damaged line is refused
     CHECK(!evidence_from_line(std::string_view(line).substr(0, cut)));
   CHECK(!evidence_from_line("vote " + line.substr(6) + "0"));
 }
-
-TEST_CASE("a ban list has each member once, and is never longer than its limit") {
-  court c;
-  ban_list bans;
-  CHECK(bans.add(c.two_votes()));
-  CHECK(!bans.add(c.two_votes()));
-  CHECK(bans.has(actors::member_of(c.mallory.key())));
-  CHECK(!bans.has(actors::member_of(c.judge.key())));
-  auto other = c.two_votes();
-  for (std::size_t i = 0; i < 2 * ban_list::most; ++i) {
-    other.culprit.a = i;
-    bans.add(other);
-  }
-  CHECK(bans.all().size() == ban_list::most);
-}

@@ -50,7 +50,8 @@ public:
     return by == stand_in_signature(1, key, statement);
   }
   bool admits(const key256&, std::string_view) override { return true; }
-  bool ban(const evidence&) override { return false; }
+  ban_result ban(const proof&) override { return ban_result::wrong; }
+  void remember_group(const group_id&, std::vector<key256>) override {}
   bool refuses(const caf::strong_actor_ptr&) const noexcept override { return false; }
   bool is_banned(const member_id&) const noexcept override { return false; }
   peer_id peer_of(const caf::strong_actor_ptr& address) const override {

@@ -1,6 +1,7 @@
 #include "tests/actors/support/mini_world.hpp"
 
 #include "actors/messages.hpp"
+#include "actors/trust/proof.hpp"
 
 #include <caf/exit_reason.hpp>
 #include <caf/send.hpp>
@@ -45,14 +46,24 @@ bool mini_host::admits(const key256& key, std::string_view) {
                      [&](const mini_host& one) { return one.key_ == key; });
 }
 
-bool mini_host::ban(const evidence& what) {
-  return holds(what, [this](const auto& key, const auto& text,
-                            const auto& by) { return is_signed_by(key, text, by); }) &&
-         bans.add(what);
+ban_result mini_host::ban(const proof& what) {
+  const auto culprit = culprit_of(what);
+  const auto member = actors::member_of(culprit);
+  if (culprit == key_ || is_banned(member)) return ban_result::known;
+  const auto found =
+      groups.examine(what, [this](const auto& key, const auto& text, const auto& by) {
+        return is_signed_by(key, text, by);
+      });
+  if (found == ban_result::banned) bans.insert(member);
+  return found;
+}
+
+void mini_host::remember_group(const group_id& group, std::vector<key256> members) {
+  for (auto& one : groups.remember(group, std::move(members))) ban(std::move(one));
 }
 
 bool mini_host::refuses(const caf::strong_actor_ptr& sender) const noexcept {
-  return sender && !bans.all().empty() && bans.has(member_of(sender));
+  return sender && !bans.empty() && is_banned(member_of(sender));
 }
 
 peer_id mini_host::peer_of(const caf::strong_actor_ptr& address) const {

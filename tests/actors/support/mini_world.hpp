@@ -6,8 +6,8 @@
 #include "actors/host.hpp"
 #include "actors/host_messages.hpp"
 #include "actors/observe.hpp"
-#include "actors/trust/evidence.hpp"
 #include "actors/trust/identity.hpp"
+#include "actors/trust/known_groups.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
@@ -40,9 +40,10 @@ public:
   signature sign(const digest& statement) const override;
   bool is_signed_by(const key256& key, const digest& statement, const signature& by) const override;
   bool admits(const key256& key, std::string_view certificate) override;
-  bool ban(const evidence& what) override;
+  ban_result ban(const proof& what) override;
+  void remember_group(const group_id& group, std::vector<key256> members) override;
   bool refuses(const caf::strong_actor_ptr& sender) const noexcept override;
-  bool is_banned(const member_id& who) const noexcept override { return bans.has(who); }
+  bool is_banned(const member_id& who) const noexcept override { return bans.contains(who); }
   peer_id peer_of(const caf::strong_actor_ptr& address) const override;
   member_id member_of(const caf::strong_actor_ptr& address) const override;
   std::uint64_t rate_up() const override { return up; }
@@ -69,7 +70,8 @@ public:
   std::uint64_t up = 100'000'000, down = 100'000'000;
   duration skew{}; ///< the error of this host's UTC
   std::uint64_t arrived = 0;
-  ban_list bans;
+  std::set<member_id> bans;
+  known_groups groups;
   std::map<std::string_view, unsigned> failpoints; ///< how often each is still taken
 
 private:

@@ -1,0 +1,36 @@
+// The members whose contributions are computed again, and their validators, from a round's random
+// number. Each member computes the same plan.
+//
+// Targets are drawn in proportion to their weights, by systematic sampling in a random order. With
+// m validators, a member of weight w is a target with probability min(1, m w / W). Validators are m
+// different members, drawn uniformly and apart from the targets. A member that is drawn as its own
+// validator does nothing, and the plan leaves it out. With equal weights and b attackers among n
+// members, an attacker is found out in a round with probability (m / n) ((n - b) / n).
+#pragma once
+
+#include "actors/ids.hpp"
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace shoal::actors {
+
+struct audit {
+  std::uint32_t validator = 0, target = 0;
+  bool operator==(const audit&) const = default;
+};
+
+/// `weights` by member; a member of weight 0 is no target. `may_validate` by member: false for
+/// members without a device. At most `validators` audits, in ascending order of targets. A member
+/// validates at most one target.
+std::vector<audit> plan_audits(const digest& random, std::span<const std::uint64_t> weights,
+                               const std::vector<bool>& may_validate, std::uint32_t validators);
+
+/// The members that decide a case: all but the accuser and the accused, or `most` of them drawn
+/// from the random number and the case. Ascending.
+std::vector<std::uint32_t> draw_jurors(const digest& random, const id128& case_id,
+                                       std::uint32_t members, std::uint32_t accuser,
+                                       std::uint32_t accused, std::uint32_t most);
+
+} // namespace shoal::actors

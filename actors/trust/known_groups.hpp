@@ -1,0 +1,59 @@
+// The members of the groups that a host knows, from its own rounds and from the chain of its
+// branch. A verdict about another group waits until the host knows that group. A plain table.
+#pragma once
+
+#include "actors/ids.hpp"
+#include "actors/trust/proof.hpp"
+#include "actors/trust/verdict.hpp"
+
+#include <cstddef>
+#include <deque>
+#include <map>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace shoal::actors {
+
+class known_groups {
+public:
+  static constexpr std::size_t most_groups = 1024, most_waiting = 64;
+
+  /// Remembers the keys of a group's members, in the order of its roster. Returns the verdicts that
+  /// have waited for them.
+  std::vector<verdict> remember(const group_id& group, std::vector<key256> members) {
+    if (!members_.emplace(group, std::move(members)).second) return {};
+    order_.push_back(group);
+    if (order_.size() > most_groups) {
+      members_.erase(order_.front());
+      order_.pop_front();
+    }
+    std::vector<verdict> out;
+    std::erase_if(waiting_, [&](const verdict& one) {
+      if (one.group != group) return false;
+      out.push_back(one);
+      return true;
+    });
+    return out;
+  }
+  /// Says whether the proof bans its culprit. A verdict about a group that the host does not know
+  /// waits; the oldest one is dropped if there are too many.
+  ban_result examine(const proof& what, const signature_check& is_signed_by) {
+    if (!holds(what, is_signed_by)) return ban_result::wrong;
+    const auto* judged = std::get_if<verdict>(&what);
+    if (judged == nullptr) return ban_result::banned;
+    const auto found = members_.find(judged->group);
+    if (found != members_.end())
+      return check(*judged, found->second, is_signed_by) ? ban_result::banned : ban_result::wrong;
+    if (waiting_.size() >= most_waiting) waiting_.pop_front();
+    waiting_.push_back(*judged);
+    return ban_result::later;
+  }
+
+private:
+  std::map<group_id, std::vector<key256>> members_;
+  std::deque<group_id> order_; // oldest first
+  std::deque<verdict> waiting_;
+};
+
+} // namespace shoal::actors
