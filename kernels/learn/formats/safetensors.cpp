@@ -23,7 +23,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "the file is little-endian");
 
-using json = nlohmann::ordered_json;
+using json = nlohmann::json;
 
 constexpr std::uint64_t preamble = 8;
 constexpr std::string_view metadata_key = "__metadata__";
