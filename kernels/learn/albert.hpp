@@ -3,8 +3,8 @@
 // (albert_layout.hpp). A sample is as albert_sample.hpp has it.
 //   loss of a sample = mean over its labels of -ln p(token)  +  -ln p(order of the segments)
 // The published run took the mean over the labels of a micro-batch of four. Here the loss of a
-// sample does not depend on the others, so the gradient of a swarm is that of one machine, however
-// its samples are divided.
+// sample does not depend on the others. So a swarm has the gradient of one machine, with any
+// division of the samples.
 // Source: Lan et al., arXiv:1909.11942; the shape and the constants of Hugging Face's
 // AlbertForPreTraining, May 2021.
 #pragma once

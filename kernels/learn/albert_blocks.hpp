@@ -1,6 +1,6 @@
 // ALBERT in pieces (layered_model.hpp). All layers share their weights, so every block of layers
-// has the same tensors, and the gradient of the whole model is the sum over the blocks. A piece
-// gets numbers alone:
+// has the same tensors. The gradient of the whole model is the sum over the blocks. A piece gets
+// numbers alone:
 //   input of the embedding: token + vocabulary * segment for a token, 2 * vocabulary for padding
 //   activations: `hidden` values, and then 1 for a token or 0 for padding
 //   target of a token: the token to predict, or `vocabulary` for none. The first target of a sample
@@ -18,7 +18,7 @@
 
 namespace shoal::learn {
 
-/// Its logits() fails: the model predicts masked tokens only, not the next token. Errors: sizes
+/// The function logits() of the result fails, because ALBERT predicts no next token. Errors: sizes
 /// that validate() refuses; a head other than `pretraining`; libtorch cannot be loaded.
 result<std::unique_ptr<const layered_model>> make_albert_blocks(const albert_config& config,
                                                                 bool checkpoint = false);

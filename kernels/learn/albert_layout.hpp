@@ -29,11 +29,11 @@ struct albert_config {
   std::int64_t embedding = 128;     ///< width of the embeddings
   std::int64_t hidden = 1024;       ///< width of the layers; a multiple of `heads`
   std::int64_t layers = 24;         ///< uses of the shared layer
-  std::int64_t heads = 16;          ///< of attention
+  std::int64_t heads = 16;          ///< parts of attention; they divide `hidden`
   std::int64_t feed_forward = 4096; ///< width inside the feed-forward part
   std::int64_t positions = 512;     ///< the longest sample in tokens
   albert_head head = albert_head::pretraining;
-  std::int64_t classes = 2; ///< of the heads `tokens` and `sequence`
+  std::int64_t classes = 2; ///< number of classes, for the heads `tokens` and `sequence`
   bool operator==(const albert_config&) const = default;
 };
 
@@ -47,8 +47,8 @@ inline constexpr std::size_t albert_layer_tensors = 16;
 /// do not divide.
 result<void> validate(const albert_config& config);
 
-/// The tensors in the order in which they lie in the flat vector, without gaps: those of the
-/// embedding, those of the shared layer, then those of the head. Requires: validate(config).
+/// The tensors in the order in which they lie in the flat vector, without gaps: embedding, shared
+/// layer, head. Requires: validate(config).
 std::vector<kernels::tensor_slot> albert_layout(const albert_config& config);
 
 /// Matrices and embeddings are normal with deviation 0.02, biases 0, gains 1, and the row of the

@@ -39,7 +39,7 @@ result<void> albert_format::check(std::span<const std::byte> samples) const {
     if (count == 0 || count > static_cast<std::size_t>(length) || first > count)
       return wrong(
           at, "says that it has " + std::to_string(count) + " tokens, " + std::to_string(first) +
-                  " of them in its first segment; it has room for " + std::to_string(length));
+                  " tokens in its first segment; a sample has room for " + std::to_string(length));
     if (std::to_integer<int>(one[4]) > 1) return wrong(at, "has an order that is neither 0 nor 1");
     const auto values = one.subspan(header_bytes);
     if (auto fine = check_tokens(values.first(values.size() / 2), vocabulary); !fine)

@@ -33,7 +33,7 @@ using at::Tensor;
 namespace {
 
 constexpr double norm_epsilon = 1e-12;
-constexpr double head_norm_epsilon = 1e-5; // of the published run
+constexpr double head_norm_epsilon = 1e-5; // the published run had this value
 constexpr double absent_score = -10000;    // softmax makes it an exact 0 in float
 
 Tensor view_of(std::span<const float> values, std::vector<std::int64_t> shape) {
@@ -85,7 +85,7 @@ struct albert_pass {
     return linear(norm(x, q + 3), q + 5);
   }
 
-  /// [samples * heads, 1, time]: what a score gets for a token.
+  /// The numbers that are added to the scores of a token: [samples * heads, 1, time].
   Tensor absent(const Tensor& present) const {
     return ((1.0 - present.view({n, 1, 1, t})) * absent_score)
         .expand({n, config.heads, 1, t})

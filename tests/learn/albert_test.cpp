@@ -1,6 +1,6 @@
-// kernels/learn/albert and albert_blocks: the fixture that was computed in double precision from
-// Hugging Face's formulas, the published numbers of parameters, and gradients that do not depend on
-// how samples are divided, on checkpointing, or on the cut of the layers.
+// kernels/learn/albert and albert_blocks. The fixture was computed in double precision from Hugging
+// Face's formulas. Gradients do not depend on the division of the samples, on checkpointing, or on
+// the cut of the layers.
 #include "kernels/base/rng.hpp"
 #include "kernels/learn/albert.hpp"
 #include "kernels/learn/albert_blocks.hpp"

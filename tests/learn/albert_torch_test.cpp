@@ -5,16 +5,62 @@
 #undef CHECK // libtorch's logging defines one
 
 #include "kernels/base/rng.hpp"
+#include "kernels/learn/albert.hpp"
 #include "kernels/learn/albert_blocks.hpp"
+#include "tests/learn/support/memory_count.hpp"
+#include "tests/support/skip.hpp"
 
 #include <doctest/doctest.h>
 
+#include <chrono>
 #include <cmath>
+#include <memory>
 #include <string>
 #include <vector>
 
 using namespace shoal;
 using namespace shoal::learn;
+
+namespace {
+
+struct step_cost {
+  double seconds = 0;
+  std::int64_t peak_bytes = 0, kept_bytes = 0;
+  std::vector<float> gradient;
+};
+
+/// One gradient over `count` samples of the full length.
+step_cost gradient_of(const albert_config& config, bool checkpoint, std::size_t count) {
+  const albert model(config, checkpoint);
+  const auto parameters = model.initial_parameters(3);
+  auto random = stream(4, "full_size");
+  std::vector<std::byte> samples(count * model.sample_bytes());
+  for (std::size_t s = 0; s < count; ++s) {
+    albert_sample one;
+    one.first = static_cast<std::size_t>(config.positions / 2);
+    for (std::int64_t t = 0; t < config.positions; ++t) {
+      const auto token =
+          static_cast<token_id>(random.below(static_cast<std::uint64_t>(config.vocabulary)));
+      one.tokens.push_back(token);
+      one.labels.push_back(random.uniform() < 0.15 ? token : albert_sample::no_label);
+    }
+    model.format().write(
+        one, std::span(samples).subspan(s * model.sample_bytes(), model.sample_bytes()));
+  }
+  step_cost out{0, 0, 0, std::vector<float>(model.parameter_count())};
+  const auto memory = std::make_shared<memory_count>();
+  const auto begun = std::chrono::steady_clock::now();
+  {
+    const c10::DebugInfoGuard counted(c10::DebugInfoKind::PROFILER_STATE, memory);
+    model.accumulate_gradient(parameters, samples, count, out.gradient);
+  }
+  out.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+  out.peak_bytes = memory->peak();
+  out.kept_bytes = memory->now();
+  return out;
+}
+
+} // namespace
 
 TEST_CASE("the layer of ALBERT is libtorch's post-norm encoder layer") {
   const albert_config config{.vocabulary = 16,
@@ -108,4 +154,30 @@ TEST_CASE("the layer of ALBERT is libtorch's post-norm encoder layer") {
       const auto found = torch::from_blob(sum.data() + slot.offset, slot.shape);
       CHECK((wanted - found).abs().max().item<double>() <= 2e-5);
     }
+}
+
+TEST_CASE("with checkpoints the gradient of a deep ALBERT takes a fraction of the memory") {
+  const albert_config deep{.vocabulary = 300,
+                           .embedding = 16,
+                           .hidden = 64,
+                           .layers = 12,
+                           .heads = 4,
+                           .feed_forward = 256,
+                           .positions = 64};
+  const auto whole = gradient_of(deep, false, 8), by_layer = gradient_of(deep, true, 8);
+  MESSAGE("at most " << by_layer.peak_bytes << " bytes, without checkpoints " << whole.peak_bytes);
+  CHECK(by_layer.peak_bytes < 0.35 * static_cast<double>(whole.peak_bytes));
+  CHECK(by_layer.kept_bytes == 0);
+  CHECK(by_layer.gradient == whole.gradient);
+}
+
+TEST_CASE("a sample of ALBERT-large has a gradient with and without checkpoints") {
+  SHOAL_NIGHTLY();
+  const albert_config large;
+  const auto whole = gradient_of(large, false, 1), by_layer = gradient_of(large, true, 1);
+  MESSAGE("a sample of 512 tokens on one core: " << whole.seconds << " s and " << whole.peak_bytes
+                                                 << " bytes, with checkpoints " << by_layer.seconds
+                                                 << " s and " << by_layer.peak_bytes << " bytes");
+  CHECK(by_layer.peak_bytes < 0.35 * static_cast<double>(whole.peak_bytes));
+  CHECK(by_layer.gradient == whole.gradient);
 }
