@@ -1,5 +1,7 @@
 // shoal evaluate DIR|CKPT: the score of a pre-trained model in a downstream task.
 #include "scenarios/compare/model_file.hpp"
+#include "scenarios/schema/load.hpp"
+#include "scenarios/workloads/albert.hpp"
 #include "tools/arguments.hpp"
 #include "tools/commands.hpp"
 #include "tools/exit_codes.hpp"
@@ -221,9 +223,49 @@ nlohmann::json json_of(const evaluate_arguments& a, const std::vector<row>& rows
   return out;
 }
 
+/// The loss of the pre-training itself, on the held-out samples of the run.
+int evaluate_masked(const evaluate_arguments& a, const std::vector<fs::path>& models) {
+  const auto yaml = fs::path(a.from) / "run.yaml";
+  const auto loaded = scenarios::load(yaml.string());
+  if (!loaded.value)
+    return fail(fmt::format("--task masked takes the directory of a run, and '{}' cannot be read",
+                            yaml.string()));
+  const auto task = scenarios::masked_task_of(*loaded.value);
+  if (!task) return fail(task.error());
+  fmt::print("{:<16} {:>8} {:>10} {:>14} {:>14} {:>14}\n", "model", "steps", "samples",
+             "nats per token", "right tokens", "right order");
+  auto rows = nlohmann::json::array();
+  for (const auto& path : models) {
+    const auto saved = learn::load_checkpoint(path);
+    if (!saved) return fail(saved.error());
+    const auto config = learn::albert_of(*saved);
+    if (!config) return fail(fmt::format("checkpoint: '{}' {}", path.string(), config.error()));
+    const auto found = task->measure(saved->parameters);
+    fmt::print("{:<16} {:>8} {:>10} {:>14.4f} {:>14.4f} {:>14.4f}\n", path.stem().string(),
+               saved->step, saved->samples, found.tokens, found.right_tokens, found.right_order);
+    rows.push_back({{"name", path.stem().string()},
+                    {"steps", saved->step},
+                    {"samples", saved->samples},
+                    {"nats_per_token", found.tokens},
+                    {"right_tokens", found.right_tokens},
+                    {"right_order", found.right_order}});
+  }
+  fmt::print("{:<16} {:>8} {:>10} {:>14.4f}\n{} labels in {} held-out samples\n", "unigrams", "-",
+             "-", task->unigram_loss, task->labels, task->samples);
+  if (a.json.empty()) return exit_ok;
+  std::ofstream out(a.json);
+  out << nlohmann::json{{"task", a.task}, {"unigram_loss", task->unigram_loss}, {"models", rows}}
+             .dump(2)
+      << '\n';
+  return out.flush() ? exit_ok : fail(fmt::format("cannot write '{}'", a.json));
+}
+
 int evaluate(const evaluate_arguments& a) {
   const auto models = models_in(a);
   if (!models) return fail(models.error());
+  if (a.task == "masked") return evaluate_masked(a, *models);
+  if (a.train.empty() || a.dev.empty())
+    return fail(fmt::format("--task {} needs --train and --dev", a.task));
   const auto texts = texts_of(a);
   if (!texts) return fail(texts.error());
   catch_interrupts();
@@ -279,15 +321,18 @@ void add_evaluate(CLI::App& app, action& chosen) {
   command->add_option("model", a->from, "a run directory or a checkpoint of an albert")
       ->required()
       ->type_name("DIR|CKPT");
-  command->add_option("--task", a->task, "ner: tags of words; classification: labels of texts")
+  command
+      ->add_option(
+          "--task", a->task,
+          "ner: tags of words; classification: labels of texts; masked: the held-out samples "
+          "of the run")
       ->required()
-      ->check(CLI::IsMember({"ner", "classification"}));
+      ->check(CLI::IsMember({"ner", "classification", "masked"}));
   const auto file = [&](const char* name, std::string& into, const char* what) {
     return command->add_option(name, into, what)->type_name("FILE");
   };
-  file("--train", a->train, "training texts: 'word TAB tag' lines, or columns label and text")
-      ->required();
-  file("--dev", a->dev, "validation texts, which decide when to stop")->required();
+  file("--train", a->train, "training texts: 'word TAB tag' lines, or columns label and text");
+  file("--dev", a->dev, "validation texts, which decide when to stop");
   file("--test", a->test, "test texts; without it the validation texts are measured");
   file("--json", a->json, "also write the results to this file");
   command->add_option("--outside", a->outside, "tags that count as O")->type_name("TAG");

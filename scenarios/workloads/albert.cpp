@@ -244,15 +244,20 @@ private:
   std::vector<std::byte> held_out_;
 };
 
-result<std::unique_ptr<prepared_workload>> prepare(const scenario& from, bool needs_data) {
+result<learn::pair_corpus> corpus_of(const scenario& from) {
   const auto& options = from.workload.as<albert_options>();
-  if (auto valid = learn::validate(model_of(options)); !valid)
-    return failure{"workload: " + valid.error()};
   std::vector<learn::text_source> sources;
   for (std::size_t i = 0; i < from.data.files.size(); ++i)
     sources.push_back(
         {{from.data.files[i]}, i < options.weights.size() ? options.weights[i] : 1.0});
-  auto corpus = learn::pair_corpus::load(sources, vocabulary_of(options), pairs_of(from, options));
+  return learn::pair_corpus::load(sources, vocabulary_of(options), pairs_of(from, options));
+}
+
+result<std::unique_ptr<prepared_workload>> prepare(const scenario& from, bool needs_data) {
+  const auto& options = from.workload.as<albert_options>();
+  if (auto valid = learn::validate(model_of(options)); !valid)
+    return failure{"workload: " + valid.error()};
+  auto corpus = corpus_of(from);
   if (!corpus && needs_data) return failure{corpus.error()};
   const auto optimizer = optimizer_of(from.training.optimizer);
   if (!optimizer) return failure{optimizer.error()};
@@ -340,6 +345,35 @@ learn::albert_config model_of(const albert_options& from) {
   out.vocabulary = static_cast<std::int64_t>(from.vocabulary);
   return out;
 }
+
+#if SHOAL_WITH_LEARN
+result<masked_task> masked_task_of(const scenario& from) {
+  if (!from.workload.options.holds<albert_options>())
+    return failure{"workload.kind is " + from.workload.name() + ", which masks no tokens"};
+  const auto config = model_of(from.workload.as<albert_options>());
+  if (auto valid = learn::validate(config); !valid) return failure{"workload: " + valid.error()};
+  const auto corpus = corpus_of(from);
+  if (!corpus) return failure{corpus.error()};
+  if (auto loaded = learn::load_torch(); !loaded) return failure{loaded.error()};
+  const auto model = std::make_shared<const learn::albert>(config);
+  const auto held_out = std::make_shared<const std::vector<std::byte>>(corpus->held_out_samples());
+  masked_task out;
+  out.samples = corpus->held_out_count();
+  out.unigram_loss = corpus->unigram_loss();
+  const auto first = model->quality(model->initial_parameters(from.seed), *held_out, out.samples);
+  out.labels = first.labels;
+  out.measure = [model, held_out, count = out.samples](std::span<const float> parameters) {
+    learn::use_one_thread();
+    const auto found = model->quality(parameters, *held_out, count);
+    return masked_quality{found.tokens, found.order, found.right_tokens, found.right_order};
+  };
+  return out;
+}
+#else
+result<masked_task> masked_task_of(const scenario&) {
+  return failure{"this shoal was built without libtorch (SHOAL_WITH_LEARN=OFF)"};
+}
+#endif
 
 workload_definition albert_workload() {
   workload_definition out;

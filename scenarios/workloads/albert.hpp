@@ -2,13 +2,18 @@
 // of two segments.
 #pragma once
 
+#include "kernels/base/result.hpp"
 #include "kernels/learn/albert_layout.hpp"
 
 #include <cstdint>
+#include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
 namespace shoal::scenarios {
+
+struct scenario;
 
 /// Where text becomes tokens, some of them masked.
 enum class sample_place : std::uint8_t { shard, peers };
@@ -30,5 +35,22 @@ struct albert_options {
 };
 
 learn::albert_config model_of(const albert_options& from);
+
+/// How well a model predicts the held-out samples of a run.
+struct masked_quality {
+  double tokens = 0, order = 0;             ///< nats for each label, and for each sample
+  double right_tokens = 0, right_order = 0; ///< fractions
+};
+
+/// The held-out samples of a scenario.
+struct masked_task {
+  std::uint64_t samples = 0, labels = 0;
+  double unigram_loss = 0; ///< nats for each label, if each token had its frequency in training
+  /// Requires: parameters of the scenario's model.
+  std::function<masked_quality(std::span<const float> parameters)> measure;
+};
+
+/// Errors: a scenario of another workload; texts that cannot be read; a build without libtorch.
+result<masked_task> masked_task_of(const scenario& from);
 
 } // namespace shoal::scenarios
