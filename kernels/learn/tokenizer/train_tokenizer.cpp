@@ -1,0 +1,99 @@
+#include "kernels/learn/tokenizer/train_tokenizer.hpp"
+
+#include "kernels/base/check.hpp"
+#include "kernels/learn/tokenizer/unicode.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace shoal::learn {
+
+namespace {
+
+std::vector<normalizer_step> steps_of(text_rules rules, bool lower_case) {
+  using enum normalizer_kind;
+  std::vector<normalizer_step> out;
+  if (rules != text_rules::none)
+    out = {{nmt, {}, {}}, {nfkc, {}, {}}, {replace_space_runs, {}, " "}};
+  if (rules == text_rules::bengali) {
+    // Other signs that writers use for the danda and the double danda.
+    for (const auto& [sign, danda] : {std::pair{"\u09e4", "\u0964"},
+                                      {"\u09e5", "\u0965"},
+                                      {"|", "\u0964"},
+                                      {"\u09f7", "\u0964"}})
+      out.push_back({replace, sign, danda});
+    out.push_back({replace_colon, {}, "\u0983"});
+  }
+  if (lower_case) out.push_back({lowercase, {}, {}});
+  return out;
+}
+
+} // namespace
+
+tokenizer_description albert_pipeline(text_rules rules, bool lower_case) {
+  tokenizer_description out;
+  token_id id = 0;
+  for (const char* content : {"<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]"}) {
+    added_token token;
+    token.id = id++;
+    token.content = content;
+    token.special = true;
+    out.added.push_back(std::move(token));
+  }
+  out.added.back().strip_left = true;
+  out.normalizer = steps_of(rules, lower_case);
+  for (const auto kind :
+       {splitter_kind::metaspace, splitter_kind::digits, splitter_kind::punctuation}) {
+    splitter each;
+    each.kind = kind;
+    out.splitters.push_back(each);
+  }
+  using kind = template_part::kind;
+  const template_part begin{kind::token, "[CLS]", {2}, 0}, first{kind::first, {}, {}, 0},
+      end{kind::token, "[SEP]", {3}, 0}, second{kind::second, {}, {}, 1},
+      second_end{kind::token, "[SEP]", {3}, 1};
+  out.single = {begin, first, end};
+  out.pair = {begin, first, end, second, second_end};
+  out.decoder = decoder_kind::metaspace;
+  return out;
+}
+
+void word_counts::add(std::string_view text) {
+  while (!text.empty()) {
+    const auto end = std::min(text.find('\n'), text.size());
+    const auto line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    const auto cut = split(normalize(line, pipeline_.normalizer), pipeline_.splitters, true);
+    for (const auto& piece : cut.pieces) ++counts_[std::string(cut.at(piece))];
+    total_ += cut.pieces.size();
+  }
+}
+
+std::vector<counted_word> word_counts::words() const {
+  std::vector<const std::pair<const std::string, std::uint64_t>*> order;
+  order.reserve(counts_.size());
+  for (const auto& each : counts_) order.push_back(&each);
+  std::sort(order.begin(), order.end(),
+            [](const auto* a, const auto* b) { return a->first < b->first; });
+  std::vector<counted_word> out;
+  out.reserve(order.size());
+  for (const auto* each : order) out.push_back({unicode::decoded(each->first), each->second});
+  return out;
+}
+
+result<tokenizer_description>
+train_tokenizer(const word_counts& words, tokenizer_description pipeline, unigram_training options,
+                const std::function<void(const unigram_progress&)>& progress) {
+  options.special.clear();
+  for (const auto& token : pipeline.added) {
+    if (token.id != static_cast<token_id>(options.special.size())) break;
+    if (token.content == "<unk>") options.unknown = options.special.size();
+    options.special.push_back(token.content);
+  }
+  auto trained = train_unigram(words.words(), options, progress);
+  if (!trained) return failure{trained.error()};
+  pipeline.model = *std::move(trained);
+  return pipeline;
+}
+
+} // namespace shoal::learn
