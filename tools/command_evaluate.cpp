@@ -1,6 +1,8 @@
 // shoal evaluate DIR|CKPT: the score of a pre-trained model in a downstream task.
 #include "scenarios/compare/model_file.hpp"
+#include "scenarios/observe/run_directory.hpp"
 #include "scenarios/schema/load.hpp"
+#include "scenarios/schema/option_diff.hpp"
 #include "scenarios/workloads/albert.hpp"
 #include "tools/arguments.hpp"
 #include "tools/commands.hpp"
@@ -24,6 +26,7 @@
 #include "kernels/learn/albert_description.hpp"
 #include "kernels/learn/checkpoint.hpp"
 #include "kernels/learn/evaluate_task.hpp"
+#include "kernels/learn/pair_vocabulary_file.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -35,7 +38,7 @@ namespace shoal::tools {
 namespace {
 
 struct evaluate_arguments {
-  std::string from, task, train, dev, test, json;
+  std::string from, task, train, dev, test, json, tokenizer;
   std::vector<std::string> outside;
   std::uint64_t seeds = 3, epochs = 20, batch = 128, length = 128, patience = 3;
   double learning_rate = 1e-5, threshold = 0.01;
@@ -121,6 +124,16 @@ result<learn::task_texts> texts_of(const evaluate_arguments& a) {
   return out;
 }
 
+/// The tokenizer that was named, or that of the run; empty for bytes.
+std::string tokenizer_of(const evaluate_arguments& a) {
+  if (!a.tokenizer.empty()) return a.tokenizer;
+  const auto yaml = scenarios::read_file(fs::path(a.from) / "run.yaml");
+  if (!yaml) return {};
+  const auto options = scenarios::option_values(scenarios::parse_document(*yaml));
+  const auto found = options.find("workload.tokenizer");
+  return found == options.end() ? std::string{} : found->second;
+}
+
 /// The progress on a terminal: one line that rewrites itself.
 class progress_line {
 public:
@@ -136,8 +149,8 @@ private:
 
 /// All seeds of one model. Empty `parameters`: from drawn weights. Returns false when interrupted.
 result<bool> measure(const evaluate_arguments& a, const learn::task_texts& texts,
-                     const learn::albert_config& config, std::span<const float> parameters,
-                     row& into) {
+                     const learn::albert_config& config, const learn::pair_vocabulary& vocabulary,
+                     std::span<const float> parameters, row& into) {
   progress_line progress;
   for (std::uint64_t seed = 1; seed <= a.seeds; ++seed) {
     learn::fine_tune_options options;
@@ -153,8 +166,7 @@ result<bool> measure(const evaluate_arguments& a, const learn::task_texts& texts
       return !interrupted();
     };
     const auto length = std::min(static_cast<std::int64_t>(a.length), config.positions);
-    auto done = learn::evaluate_task(texts, config, parameters, learn::byte_pair_vocabulary(),
-                                     length, options);
+    auto done = learn::evaluate_task(texts, config, parameters, vocabulary, length, options);
     if (!done) return failure{done.error()};
     if (interrupted()) return false;
     into.results.push_back(*done);
@@ -271,8 +283,9 @@ int evaluate(const evaluate_arguments& a) {
   catch_interrupts();
   std::vector<row> rows;
   std::optional<learn::albert_config> config;
+  std::optional<learn::pair_vocabulary> vocabulary;
   const auto add = [&](row one, std::span<const float> parameters) -> result<bool> {
-    auto done = measure(a, *texts, *config, parameters, one);
+    auto done = measure(a, *texts, *config, *vocabulary, parameters, one);
     if (done && *done) rows.push_back(std::move(one));
     return done;
   };
@@ -281,11 +294,10 @@ int evaluate(const evaluate_arguments& a) {
     if (!saved) return fail(saved.error());
     const auto found = learn::albert_of(*saved);
     if (!found) return fail(fmt::format("checkpoint: '{}' {}", path.string(), found.error()));
-    if (found->vocabulary != learn::byte_pair_vocabulary().tokens)
-      return fail(fmt::format("'{}' has a vocabulary of {} tokens, and bytes have {}",
-                              path.string(), found->vocabulary,
-                              learn::byte_pair_vocabulary().tokens));
     config = *found;
+    auto loaded = learn::load_pair_vocabulary(tokenizer_of(a), found->vocabulary);
+    if (!loaded) return fail(loaded.error());
+    vocabulary = std::move(*loaded);
     if (a.scratch && rows.empty()) {
       const auto done = add({"from scratch", {}, {}, {}}, {});
       if (!done) return fail(done.error());
@@ -334,6 +346,7 @@ void add_evaluate(CLI::App& app, action& chosen) {
   file("--train", a->train, "training texts: 'word TAB tag' lines, or columns label and text");
   file("--dev", a->dev, "validation texts, which decide when to stop");
   file("--test", a->test, "test texts; without it the validation texts are measured");
+  file("--tokenizer", a->tokenizer, "tokenizer.json of the model; without it that of the run");
   file("--json", a->json, "also write the results to this file");
   command->add_option("--outside", a->outside, "tags that count as O")->type_name("TAG");
   const auto number = [&](const char* name, std::uint64_t& into, const char* what,

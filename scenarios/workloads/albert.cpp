@@ -9,6 +9,7 @@
 #if SHOAL_WITH_LEARN
 #include "kernels/learn/albert.hpp"
 #include "kernels/learn/pair_corpus.hpp"
+#include "kernels/learn/pair_vocabulary_file.hpp"
 #include "kernels/learn/torch_loader.hpp"
 #endif
 #include "actors/training/optimizer_step.hpp"
@@ -16,6 +17,7 @@
 #include "kernels/decay_groups.hpp"
 #include "kernels/learn/albert_description.hpp"
 #include "scenarios/methods/method.hpp"
+#include "scenarios/schema/check.hpp"
 #include "scenarios/schema/describe.hpp"
 #include "scenarios/workloads/check_texts.hpp"
 #include "scenarios/workloads/prepared.hpp"
@@ -39,10 +41,9 @@ namespace {
 constexpr std::uint64_t least_length = 8;
 
 #if SHOAL_WITH_LEARN
-learn::pair_vocabulary vocabulary_of(const albert_options& options) {
-  auto out = learn::byte_pair_vocabulary();
-  out.tokens = static_cast<std::int64_t>(options.vocabulary);
-  return out;
+result<learn::pair_vocabulary> vocabulary_of(const albert_options& options) {
+  return learn::load_pair_vocabulary(options.tokenizer,
+                                     static_cast<std::int64_t>(options.vocabulary));
 }
 
 learn::masking_options masking_of(const albert_options& options, std::uint64_t seed) {
@@ -67,8 +68,9 @@ learn::pair_options pairs_of(const scenario& from, const albert_options& options
 /// make the same samples.
 class sample_maker {
 public:
-  sample_maker(const scenario& from, const albert_options& options)
-      : by_peers_(options.prepared_by == sample_place::peers), vocabulary_(vocabulary_of(options)),
+  sample_maker(const scenario& from, const albert_options& options,
+               learn::pair_vocabulary vocabulary)
+      : by_peers_(options.prepared_by == sample_place::peers), vocabulary_(std::move(vocabulary)),
         masking_(masking_of(options, from.seed)), prepared_{static_cast<std::int64_t>(
                                                                 options.vocabulary),
                                                             static_cast<std::int64_t>(
@@ -108,9 +110,9 @@ private:
 class albert_work final : public actors::workload {
 public:
   albert_work(const scenario& from, const albert_options& options,
-              const kernels::optimizer_config& optimizer)
-      : model_(model_of(options), options.checkpoint), maker_(from, options), optimizer_(optimizer),
-        seed_(from.seed) {}
+              const kernels::optimizer_config& optimizer, const learn::pair_vocabulary& vocabulary)
+      : model_(model_of(options), options.checkpoint), maker_(from, options, vocabulary),
+        optimizer_(optimizer), seed_(from.seed) {}
 
   const learn::albert& model() const noexcept { return model_; }
   const sample_maker& maker() const noexcept { return maker_; }
@@ -180,10 +182,11 @@ class prepared_albert final : public prepared_workload {
 public:
   prepared_albert(const scenario& from, const albert_options& options,
                   const kernels::optimizer_config& optimizer,
+                  const learn::pair_vocabulary& vocabulary,
                   std::optional<learn::pair_corpus> corpus)
       : scenario_(from),
         corpus_(corpus ? std::make_shared<const learn::pair_corpus>(std::move(*corpus)) : nullptr),
-        work_(std::make_shared<const albert_work>(from, options, optimizer)),
+        work_(std::make_shared<const albert_work>(from, options, optimizer, vocabulary)),
         source_(corpus_ ? std::make_shared<const pair_source>(corpus_, work_->maker()) : nullptr) {
     if (corpus_) held_out_ = corpus_->held_out_samples();
   }
@@ -244,26 +247,33 @@ private:
   std::vector<std::byte> held_out_;
 };
 
-result<learn::pair_corpus> corpus_of(const scenario& from) {
+result<learn::pair_corpus> corpus_of(const scenario& from,
+                                     const learn::pair_vocabulary& vocabulary) {
   const auto& options = from.workload.as<albert_options>();
   std::vector<learn::text_source> sources;
   for (std::size_t i = 0; i < from.data.files.size(); ++i)
     sources.push_back(
         {{from.data.files[i]}, i < options.weights.size() ? options.weights[i] : 1.0});
-  return learn::pair_corpus::load(sources, vocabulary_of(options), pairs_of(from, options));
+  return learn::pair_corpus::load(sources, vocabulary, pairs_of(from, options));
 }
 
 result<std::unique_ptr<prepared_workload>> prepare(const scenario& from, bool needs_data) {
   const auto& options = from.workload.as<albert_options>();
   if (auto valid = learn::validate(model_of(options)); !valid)
     return failure{"workload: " + valid.error()};
-  auto corpus = corpus_of(from);
+  auto vocabulary = vocabulary_of(options);
+  // Peers that get prepared samples never see text.
+  const bool reads_text = needs_data || options.prepared_by == sample_place::peers;
+  if (!vocabulary && reads_text) return failure{vocabulary.error()};
+  auto corpus = vocabulary ? corpus_of(from, *vocabulary)
+                           : result<learn::pair_corpus>(failure{vocabulary.error()});
   if (!corpus && needs_data) return failure{corpus.error()};
   const auto optimizer = optimizer_of(from.training.optimizer);
   if (!optimizer) return failure{optimizer.error()};
   if (auto loaded = learn::load_torch(); !loaded) return failure{loaded.error()};
   return std::unique_ptr<prepared_workload>{std::make_unique<prepared_albert>(
-      from, options, *optimizer, corpus ? std::optional(std::move(*corpus)) : std::nullopt)};
+      from, options, *optimizer, vocabulary ? *vocabulary : learn::byte_pair_vocabulary(),
+      corpus ? std::optional(std::move(*corpus)) : std::nullopt)};
 }
 
 #else
@@ -271,6 +281,21 @@ result<std::unique_ptr<prepared_workload>> prepare(const scenario&, bool) {
   return failure{"workload.kind 'albert' needs libtorch, which this build was made without"};
 }
 #endif
+
+/// On a cluster only the host that prepares samples has the file.
+void check_tokenizer(const scenario& what, checking& report) {
+  if (what.world == "cluster" || !report.sound({"workload.tokenizer", "workload.vocabulary"}))
+    return;
+#if SHOAL_WITH_LEARN
+  auto options = what.workload.as<albert_options>();
+  options.tokenizer = path_from(report.folder(), options.tokenizer);
+  if (const auto loaded = vocabulary_of(options); !loaded)
+    report.error(report.given("workload.vocabulary") || options.tokenizer.empty()
+                     ? "workload.vocabulary"
+                     : "workload.tokenizer",
+                 loaded.error());
+#endif
+}
 
 void check_sizes(const scenario& what, checking& report) {
   const auto& o = what.workload.as<albert_options>();
@@ -306,9 +331,14 @@ void describe(V& v, albert_options& o) {
           {.at_least = 1, .at_most = 1 << 20});
   v.field("length", o.length, "most tokens in a sample, of two segments and three special tokens",
           {.at_least = least_length, .at_most = 5461});
+  v.field(
+      "tokenizer", o.tokenizer,
+      "a `tokenizer.json`, relative to the scenario's folder, as `shoal tokenizer train` writes "
+      "it; without one, tokens are bytes",
+      {.hide_default = true});
   v.field("vocabulary", o.vocabulary,
           "tokens of the model, at least those of the tokenizer; 261 for bytes",
-          {.at_least = 261, .at_most = 1 << 24});
+          {.at_least = 8, .at_most = 1 << 24});
   v.field("checkpoint", o.checkpoint,
           "activations are computed again, layer by layer, in the backward pass: less memory, "
           "about a third more work, the same results",
@@ -352,7 +382,9 @@ result<masked_task> masked_task_of(const scenario& from) {
     return failure{"workload.kind is " + from.workload.name() + ", which masks no tokens"};
   const auto config = model_of(from.workload.as<albert_options>());
   if (auto valid = learn::validate(config); !valid) return failure{"workload: " + valid.error()};
-  const auto corpus = corpus_of(from);
+  const auto vocabulary = vocabulary_of(from.workload.as<albert_options>());
+  if (!vocabulary) return failure{vocabulary.error()};
+  const auto corpus = corpus_of(from, *vocabulary);
   if (!corpus) return failure{corpus.error()};
   if (auto loaded = learn::load_torch(); !loaded) return failure{loaded.error()};
   const auto model = std::make_shared<const learn::albert>(config);
@@ -383,6 +415,7 @@ workload_definition albert_workload() {
   out.learns_text = true;
   out.check = [](const scenario& what, checking& report) {
     check_sizes(what, report);
+    check_tokenizer(what, report);
     check_texts(what, "albert", report);
   };
   out.possible = [](const workload_choice& of) {

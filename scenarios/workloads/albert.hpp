@@ -23,6 +23,7 @@ enum class document_kind : std::uint8_t { file, paragraph, line };
 struct albert_options {
   std::uint64_t layers = 6, heads = 4, hidden = 256, embedding = 64, feed_forward = 1024;
   std::uint64_t length = 128; ///< tokens in a sample
+  std::string tokenizer; ///< path of a tokenizer.json, which load() makes absolute; empty: bytes
   std::uint64_t vocabulary = 261;
   bool checkpoint = false;
   sample_place prepared_by = sample_place::shard;
