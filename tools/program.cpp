@@ -61,6 +61,7 @@ int run_program(int argc, char** argv) {
   add_trace(app, chosen);
   add_chaos(app, chosen);
   add_bench(app, chosen);
+  add_evaluate(app, chosen);
   add_generate(app, chosen);
   add_memory(app, chosen);
   add_verify_data(app, chosen);

@@ -14,6 +14,7 @@ namespace {
 
 struct torch_module {
   decltype(&shoal_make_transformer_math) make = nullptr;
+  decltype(&shoal_make_albert_math) make_albert = nullptr;
   decltype(&shoal_use_one_thread) use_one_thread = nullptr;
   std::string error;
 };
@@ -35,9 +36,11 @@ torch_module load() {
       return out;
     }
     out.make = reinterpret_cast<decltype(out.make)>(dlsym(handle, "shoal_make_transformer_math"));
+    out.make_albert =
+        reinterpret_cast<decltype(out.make_albert)>(dlsym(handle, "shoal_make_albert_math"));
     out.use_one_thread =
         reinterpret_cast<decltype(out.use_one_thread)>(dlsym(handle, "shoal_use_one_thread"));
-    in_use = out.make && out.use_one_thread;
+    in_use = out.make && out.make_albert && out.use_one_thread;
     if (!in_use) out.error = path.string() + " is of another version of Shoal";
     return out;
   }
@@ -70,6 +73,10 @@ void use_one_thread() {
 
 std::shared_ptr<const transformer_math> make_transformer_math(const transformer_shape& shape) {
   return std::shared_ptr<const transformer_math>(needed_module().make(shape));
+}
+
+std::shared_ptr<const albert_math> make_albert_math(const albert_shape& shape) {
+  return std::shared_ptr<const albert_math>(needed_module().make_albert(shape));
 }
 
 } // namespace shoal::learn

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/base/result.hpp"
+#include "kernels/learn/albert_math.hpp"
 #include "kernels/learn/transformer_math.hpp"
 
 #include <memory>
@@ -19,5 +20,7 @@ void use_one_thread();
 /// The functions of a transformer of this shape. Loads libtorch, and throws std::runtime_error
 /// where that fails.
 std::shared_ptr<const transformer_math> make_transformer_math(const transformer_shape& shape);
+/// The same for ALBERT.
+std::shared_ptr<const albert_math> make_albert_math(const albert_shape& shape);
 
 } // namespace shoal::learn

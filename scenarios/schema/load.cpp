@@ -7,6 +7,7 @@
 #include "scenarios/schema/lines.hpp"
 #include "scenarios/schema/override.hpp"
 #include "scenarios/schema/reader.hpp"
+#include "scenarios/workloads/albert.hpp"
 
 #include <fmt/format.h>
 
@@ -69,6 +70,10 @@ void make_absolute(scenario& what, const std::string& folder) {
     link.over_time.trace = path_from(folder, link.over_time.trace);
   for (std::string& path : what.data.files) path = path_from(folder, path);
   what.training.start_from = path_from(folder, what.training.start_from);
+  if (what.workload.options.holds<albert_options>()) {
+    auto& tokenizer = what.workload.as<albert_options>().tokenizer;
+    tokenizer = path_from(folder, tokenizer);
+  }
 }
 
 std::string folder_of(const std::string& file_name) {

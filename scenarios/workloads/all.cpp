@@ -7,6 +7,7 @@
 
 #define SHOAL_WORKLOADS(X)                                                                         \
   X(transformer)                                                                                   \
+  X(albert)                                                                                        \
   X(timing)                                                                                        \
   X(quadratic)                                                                                     \
   X(logistic)

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <limits>
 #include <optional>
 
@@ -15,11 +14,11 @@
 #include "kernels/learn/transformer.hpp"
 #endif
 #include "actors/training/optimizer_step.hpp"
-#include "kernels/learn/text_file.hpp"
 #include "kernels/learn/transformer_description.hpp"
 #include "scenarios/methods/method.hpp"
 #include "scenarios/schema/check.hpp"
 #include "scenarios/schema/hosts.hpp"
+#include "scenarios/workloads/check_texts.hpp"
 #include "scenarios/workloads/prepared.hpp"
 #include "scenarios/workloads/workload.hpp"
 
@@ -189,33 +188,6 @@ void check_heads(const scenario& what, checking& report) {
                              w.heads, w.dim / w.heads));
 }
 
-/// Any bytes are a text, but packed files and JSON lines have a format.
-void check_format(const scenario& what, const std::string& path, const std::string& file,
-                  checking& report) {
-  if (learn::format_of(file) == learn::text_format{} || !report.sound({"data.field"})) return;
-  const auto text = learn::read_text_file(file, what.data.field, std::uint64_t{1} << 30);
-  if (!text) report.error(path, text.error());
-}
-
-void check_files(const scenario& what, checking& report) {
-  if (!report.sound({"data.files"})) return;
-  if (what.data.files.empty())
-    report.error("data.files", "data.files: a transformer needs text to learn");
-  if (what.world == "cluster") return; // only the host of a shard has them
-  for (std::size_t i = 0; i < what.data.files.size(); ++i) {
-    const std::string path = fmt::format("data.files.{}", i);
-    if (!report.sound({path})) continue;
-    const auto given = path_from(report.folder(), what.data.files[i]);
-    const auto files = files_matching(given);
-    if (std::filesystem::is_directory(std::filesystem::status(given)))
-      report.error(path, fmt::format("'{0}' is a folder: name its files, as in '{0}/*'",
-                                     what.data.files[i]));
-    else if (files.empty())
-      report.error(path, fmt::format("no such file: '{}'", what.data.files[i]));
-    for (const auto& file : files) check_format(what, path, file, report);
-  }
-}
-
 } // namespace
 
 template <class V>
@@ -249,7 +221,7 @@ workload_definition transformer_workload() {
   out.learns_text = true;
   out.check = [](const scenario& what, checking& report) {
     check_heads(what, report);
-    check_files(what, report);
+    check_texts(what, "a transformer", report);
   };
   out.possible = [](const workload_choice& of) {
     return kernels::validate(model_of(of.as<transformer_options>()));

@@ -1,11 +1,8 @@
 // kernels/learn/transformer with `checkpoint`: the same bits in less memory.
-#include <c10/core/Allocator.h>
-#include <c10/util/ThreadLocalDebugInfo.h>
-#undef CHECK // libtorch's logging defines one
-
 #include "kernels/base/rng.hpp"
 #include "kernels/learn/transformer.hpp"
 #include "kernels/memory_estimate.hpp"
+#include "tests/learn/support/memory_count.hpp"
 
 #include <doctest/doctest.h>
 
@@ -17,21 +14,6 @@ using namespace shoal;
 using namespace shoal::learn;
 
 namespace {
-
-/// Counts what libtorch allocates and frees on this thread.
-class memory_count : public c10::MemoryReportingInfoBase {
-public:
-  void reportMemoryUsage(void*, int64_t size, int64_t, int64_t, c10::Device) override {
-    now_ += size;
-    peak_ = std::max(peak_, now_);
-  }
-  bool memoryProfilingEnabled() const override { return true; }
-  std::int64_t now() const { return now_; }
-  std::int64_t peak() const { return peak_; }
-
-private:
-  std::int64_t now_ = 0, peak_ = 0;
-};
 
 struct outcome {
   double loss;

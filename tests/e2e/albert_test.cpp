@@ -1,0 +1,122 @@
+// A swarm that pre-trains an ALBERT. Each step has the gradient of one machine over the same
+// samples, with unequal batches, whether the shard or the peers make the samples.
+#include "actors/averaging/observations.hpp"
+#include "scenarios/schema/load.hpp"
+#include "scenarios/workloads/prepared.hpp"
+#include "tests/e2e/support/swarm.hpp"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <span>
+#include <vector>
+
+using namespace shoal;
+using namespace shoal::e2e;
+
+namespace {
+
+constexpr std::uint64_t epochs = 5;
+
+std::string scenario(const std::string& prepared_by) {
+  return fmt::format(
+      "seed: 3\n"
+      "stop_time: 10min\n"
+      "network: {{default_delay: 20ms, default_jitter: 5ms}}\n"
+      "devices:\n"
+      "  a: {{samples_per_second: 5, jitter: 10%}}\n"
+      "  b: {{samples_per_second: 11, jitter: 10%}}\n"
+      "  c: {{samples_per_second: 37, jitter: 10%}}\n"
+      "peers:\n"
+      "  a: {{up: 5Mbit, down: 20Mbit, device: a}}\n"
+      "  b: {{up: 10Mbit, down: 20Mbit, device: b}}\n"
+      "  c: {{up: 20Mbit, down: 50Mbit, device: c}}\n"
+      "data: {{files: ['/usr/share/common-licenses/*GPL*', /usr/share/common-licenses/[AM]*]}}\n"
+      "workload: {{kind: albert, layers: 2, heads: 2, hidden: 32, embedding: 16, feed_forward: 64, "
+      "length: 32, weights: [0.3, 0.7], prepared_by: {}}}\n"
+      "training: {{target_batch: 48, micro_batch: 4, epochs: {}, optimizer: {{kind: lamb, "
+      "learning_rate: 0.02, beta2: 0.999, epsilon: 1e-6, weight_decay: 0.01, clip_norm: 1}}}}\n"
+      "record: {{events: none}}\n",
+      prepared_by, epochs);
+}
+
+/// The work of the swarm in one epoch.
+struct epoch_record {
+  std::vector<std::uint64_t> indices;
+  std::vector<std::uint64_t> weights; // one for each member
+  std::vector<float> gradient;
+};
+
+double distance(std::span<const float> a, std::span<const float> b) {
+  double difference = 0, size = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    difference += (double{a[i]} - b[i]) * (double{a[i]} - b[i]);
+    size += double{b[i]} * b[i];
+  }
+  return std::sqrt(difference / size);
+}
+
+/// Runs the swarm, and checks each of its gradients. Returns the loss that is left.
+double check_swarm(const std::string& yaml) {
+  std::map<std::uint64_t, epoch_record> seen;
+  std::map<actors::group_id, std::map<std::uint32_t, actors::contributed>> rounds;
+  scenarios::runner_options options;
+  options.share_states = false;
+  options.on_observation = [&](const actors::host&, const actors::observation& what) {
+    if (auto* contribution = actors::get_if<actors::contributed>(&what))
+      rounds[contribution->group][contribution->member] = *contribution;
+    auto* ended = actors::get_if<actors::round_ended>(&what);
+    if (ended == nullptr || ended->outcome != actors::outcome::ok || seen.contains(ended->epoch) ||
+        ended->values.empty())
+      return;
+    auto& record = seen[ended->epoch];
+    for (const auto& [member, contribution] : rounds.at(ended->group)) {
+      record.weights.push_back(contribution.weight);
+      for (const auto& range : contribution.samples)
+        for (auto index = range.first; index < range.end(); ++index)
+          record.indices.push_back(index);
+    }
+    std::sort(record.indices.begin(), record.indices.end());
+    record.gradient.assign(ended->values.floats().begin(), ended->values.floats().end());
+  };
+  const auto run = run_yaml(yaml, epochs, std::move(options));
+  CHECK(run.errors.empty());
+  CHECK(seen.size() >= epochs);
+
+  const auto loaded = scenarios::load_text(yaml, "albert.yaml");
+  REQUIRE(loaded.value);
+  const auto prepared = scenarios::prepare_workload(*loaded.value).value();
+  const auto work = prepared->work();
+  auto state = work->initial();
+  std::size_t uneven = 0;
+  for (const auto& [epoch, record] : seen) {
+    const auto count = record.indices.size();
+    std::vector<std::byte> samples(count * work->sample_bytes());
+    for (std::size_t i = 0; i < count; ++i)
+      prepared->source()->read(
+          record.indices[i],
+          std::span(samples).subspan(i * work->sample_bytes(), work->sample_bytes()));
+    std::vector<double> sum(work->value_count());
+    work->accumulate(state, samples, count, sum);
+    const auto alone = actors::mean_gradient(sum, count);
+    CHECK(distance(record.gradient, alone.floats()) <= 1e-6);
+    uneven += std::adjacent_find(record.weights.begin(), record.weights.end(),
+                                 std::not_equal_to<>{}) != record.weights.end();
+    state = work->step(state, payload{record.gradient});
+  }
+  CHECK(uneven == seen.size());
+  // The steps above are those of the swarm, to the last bit.
+  CHECK(run.summary().state_hash.value() == hash_of(state.parameters.bytes()).hex());
+  return prepared->held_out_loss(state);
+}
+
+} // namespace
+
+TEST_CASE("a swarm that pre-trains ALBERT has the gradient of one machine in each step") {
+  const auto by_shard = check_swarm(scenario("shard"));
+  CHECK(by_shard < std::log(261.0)); // less than that of a uniform guess
+  check_swarm(scenario("peers"));
+}
