@@ -14,7 +14,16 @@ constexpr std::size_t block_size = 256;
 /// Partial sums of a product. A wider vector does not change which values a sum takes.
 constexpr std::size_t lanes = 8;
 
-double total(const double* sums) {
+/// Eight doubles, in one register or in several.
+using group = double __attribute__((vector_size(lanes * sizeof(double))));
+/// The same at any place of an array.
+using group_in_array = double
+    __attribute__((vector_size(lanes * sizeof(double)), aligned(alignof(double)), may_alias));
+
+[[gnu::always_inline]] inline const group_in_array* groups(const double* from) {
+  return reinterpret_cast<const group_in_array*>(from);
+}
+[[gnu::always_inline]] inline double total(const group& sums) {
   return ((sums[0] + sums[4]) + (sums[1] + sums[5])) + ((sums[2] + sums[6]) + (sums[3] + sums[7]));
 }
 
@@ -27,32 +36,35 @@ SHOAL_WIDER void widen(const float* x, double* out, std::size_t n) {
 
 /// The products of `a` with four vectors at once, which reads `a` once.
 /// Requires: n a multiple of `lanes`.
-SHOAL_WIDER void four_products(const double* a, const double* b, const double* c, const double* d,
-                               const double* e, std::size_t n, double* out) {
-  double p[lanes] = {}, q[lanes] = {}, r[lanes] = {}, s[lanes] = {};
-  for (std::size_t j = 0; j < n; j += lanes)
-    for (std::size_t k = 0; k < lanes; ++k) {
-      const double x = a[j + k];
-      p[k] += x * b[j + k];
-      q[k] += x * c[j + k];
-      r[k] += x * d[j + k];
-      s[k] += x * e[j + k];
-    }
+SHOAL_WIDER void four_products(const double* at_a, const double* at_b, const double* at_c,
+                               const double* at_d, const double* at_e, std::size_t n, double* out) {
+  const auto *a = groups(at_a), *b = groups(at_b), *c = groups(at_c), *d = groups(at_d),
+             *e = groups(at_e);
+  group p{}, q{}, r{}, s{};
+  for (std::size_t j = 0; j < n / lanes; ++j) {
+    const group x = a[j];
+    p += x * b[j];
+    q += x * c[j];
+    r += x * d[j];
+    s += x * e[j];
+  }
   out[0] = total(p), out[1] = total(q), out[2] = total(r), out[3] = total(s);
 }
-SHOAL_WIDER void four_distances(const double* a, const double* b, const double* c, const double* d,
-                                const double* e, std::size_t n, double* out) {
-  double p[lanes] = {}, q[lanes] = {}, r[lanes] = {}, s[lanes] = {};
-  for (std::size_t j = 0; j < n; j += lanes)
-    for (std::size_t k = 0; k < lanes; ++k) {
-      const double x = a[j + k];
-      const double to_b = x - b[j + k], to_c = x - c[j + k];
-      const double to_d = x - d[j + k], to_e = x - e[j + k];
-      p[k] += to_b * to_b;
-      q[k] += to_c * to_c;
-      r[k] += to_d * to_d;
-      s[k] += to_e * to_e;
-    }
+SHOAL_WIDER void four_distances(const double* at_a, const double* at_b, const double* at_c,
+                                const double* at_d, const double* at_e, std::size_t n,
+                                double* out) {
+  const auto *a = groups(at_a), *b = groups(at_b), *c = groups(at_c), *d = groups(at_d),
+             *e = groups(at_e);
+  group p{}, q{}, r{}, s{};
+  for (std::size_t j = 0; j < n / lanes; ++j) {
+    const group x = a[j];
+    const group to_b = x - b[j], to_c = x - c[j];
+    const group to_d = x - d[j], to_e = x - e[j];
+    p += to_b * to_b;
+    q += to_c * to_c;
+    r += to_d * to_d;
+    s += to_e * to_e;
+  }
   out[0] = total(p), out[1] = total(q), out[2] = total(r), out[3] = total(s);
 }
 
