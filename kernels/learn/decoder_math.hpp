@@ -1,0 +1,82 @@
+// The arithmetic of decoder.hpp on spans whose sizes the caller has checked.
+#pragma once
+
+#include "kernels/learn/decoder.hpp"
+#include "kernels/learn/weight_matrix.hpp"
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace shoal::learn {
+
+/// The cosines and sines [context, head_width / 2] of the rotary angles position * base^(-2i /
+/// head_width).
+struct rotary_table {
+  explicit rotary_table(const decoder_config& config);
+  std::vector<float> cosine, sine;
+};
+
+/// The sizes of a layer as unsigned numbers.
+struct layer_sizes {
+  explicit layer_sizes(const decoder_config& config);
+  std::size_t dim, hidden, heads, kv_heads, head, kv; ///< head: width of one; kv: of all kv_heads
+  norm_kind norm;
+  mlp_kind mlp;
+  rotary_pairs rotary;
+  double epsilon;
+
+  bool gated() const noexcept { return mlp == mlp_kind::swiglu; }
+  /// Floats in the parameters of a layer.
+  std::size_t parameters() const noexcept {
+    return 2 * dim + 2 * dim * dim + 2 * kv * dim + (gated() ? 3 : 2) * hidden * dim;
+  }
+};
+
+/// One layer's weights, packed. `gate` is empty without a gate.
+struct layer_weights {
+  /// `parameters`: those of the layer in the order of the layout.
+  layer_weights(const layer_sizes& sizes, std::span<const float> parameters);
+  std::vector<float> attention_norm, mlp_norm;
+  weight_matrix q, k, v, out, gate, up, down;
+  std::size_t bytes() const noexcept;
+};
+
+/// A token in a step: a sequence of a cache, and the token's position in it.
+struct token_place {
+  kv_cache* cache = nullptr;
+  std::size_t sample = 0, position = 0;
+};
+
+/// out [rows, dim] = the norm of each row of x times `gain`.
+void norm_rows(const layer_sizes& sizes, const float* gain, const float* x, std::size_t rows,
+               float* out);
+/// Adds the gradient of norm_rows with respect to x to `gradient_x`, and the one with respect to
+/// `gain` to `gradient_gain` unless that is null.
+void norm_rows_back(const layer_sizes& sizes, const float* gain, const float* x,
+                    const float* gradient_out, std::size_t rows, float* gradient_x,
+                    float* gradient_gain);
+
+/// Rotates the heads of `x` [heads, head] to `position`; `back` rotates the other way, which is the
+/// gradient.
+void rotate(const layer_sizes& sizes, const rotary_table& table, std::size_t position,
+            std::size_t heads, bool back, float* x);
+
+/// Replaces x [tokens, dim] by the output of layer `layer` of the caches. The keys and values of
+/// the tokens enter the caches first. Requires: room for them (kv_cache::append).
+void layer_forward(const layer_sizes& sizes, const rotary_table& table,
+                   const layer_weights& weights, std::size_t layer,
+                   std::span<const token_place> tokens, float* x);
+
+/// The backward pass of a layer over whole sequences. x [samples * time, dim]: the layer's input.
+/// Replaces `gradient` with respect to its output by the one with respect to x. Adds the gradient
+/// of the parameters, in the order of the layout, unless `gradient_parameters` is null.
+void layer_backward(const layer_sizes& sizes, const rotary_table& table,
+                    const layer_weights& weights, pass_shape shape, const float* x, float* gradient,
+                    float* gradient_parameters);
+
+/// exp(x), from additions and multiplications alone, so that all machines get the same bits.
+/// Error: below 2e-7 of the value. Zero below -87; Requires: x <= 88.
+float exponential(float x) noexcept;
+
+} // namespace shoal::learn
