@@ -319,7 +319,7 @@ void round_guard::conclude(const id128& id, case_state& one) {
     out.culprit = group_.members[culprit].key;
     for (const auto& [member, by] : *votes) out.by.push_back({group_.members[member].key, by});
     std::sort(out.by.begin(), out.by.end(),
-              [](const judge& a, const judge& b) { return a.key < b.key; });
+              [](const actors::judge& a, const actors::judge& b) { return a.key < b.key; });
     members_[culprit].condemned = true;
     effects_.observe(case_decided{group_.group, id, out.kind, out.accuser, out.accused, culprit,
                                   group_.members[culprit].peer,
