@@ -38,6 +38,7 @@ void add_verify_data(CLI::App& app, action& chosen);
 void add_memory(CLI::App& app, action& chosen);
 void add_keys(CLI::App& app, action& chosen);
 void add_tokenizer(CLI::App& app, action& chosen);
+void add_export(CLI::App& app, action& chosen);
 void add_model(CLI::App& app, action& chosen);
 
 } // namespace shoal::tools

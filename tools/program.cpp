@@ -68,6 +68,7 @@ int run_program(int argc, char** argv) {
   add_keys(app, chosen);
   add_tokenizer(app, chosen);
   add_model(app, chosen);
+  add_export(app, chosen);
   auto arguments = without_help_command({argv + 1, argv + argc});
   if (auto what = unknown_command(app, arguments); !what.empty()) return wrong(what, "help");
   if (arguments.size() > 1 && !arguments[0].starts_with('-'))

@@ -392,7 +392,8 @@ void describe(V& v, training_options& o) {
       {.at_least = 1, .at_most = 64, .hide_default = true});
   v.field("start_from", o.start_from,
           "checkpoint that every peer begins with, relative to the scenario's folder; the data "
-          "continues after the samples that the checkpoint has used",
+          "continues after the samples that the checkpoint has used. A folder of Hugging Face or a "
+          "`.safetensors` file gives only the parameters",
           {.hide_default = true});
   v.field("checkpoint_every", o.checkpoint_every,
           "epochs between two files in `checkpoints/`, which the first peer at that epoch writes; "

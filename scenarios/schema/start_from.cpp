@@ -1,5 +1,6 @@
 #include "scenarios/schema/start_from.hpp"
 
+#include "kernels/learn/formats/import_model.hpp"
 #include "scenarios/schema/describe.hpp"
 #include "scenarios/workloads/workload.hpp"
 
@@ -36,7 +37,8 @@ result<learn::checkpoint> shape_of(const scenario& what) {
 result<learn::checkpoint> load_start(const scenario& what, const std::string& path) {
   auto wanted = shape_of(what);
   if (!wanted) return failure{wanted.error()};
-  auto saved = learn::load_checkpoint(path);
+  auto saved = learn::is_exchanged_model(path) ? learn::import_model(path, *wanted)
+                                               : learn::load_checkpoint(path);
   if (!saved) return saved;
   if (auto fits = learn::continues(*saved, *wanted); !fits)
     return failure{fmt::format("checkpoint: '{}' {}", path, fits.error())};

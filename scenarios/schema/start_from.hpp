@@ -18,8 +18,9 @@ result<kernels::power_sgd> low_rank_of(const scenario& what);
 /// numbers. Errors: a workload without numbers, or an impossible model.
 result<learn::checkpoint> shape_of(const scenario& what);
 
-/// Loads the checkpoint at `path`, from which `what` can continue. Errors: a missing or damaged
-/// checkpoint, or one of another model or optimizer.
+/// Loads the checkpoint at `path`, from which `what` can continue. A folder of Hugging Face and a
+/// safetensors file begin at epoch 0 (import_model.hpp). Errors: a missing or damaged checkpoint,
+/// or one of another model or optimizer.
 result<learn::checkpoint> load_start(const scenario& what, const std::string& path);
 
 } // namespace shoal::scenarios

@@ -15,6 +15,9 @@ namespace shoal::learn {
 namespace {
 
 using json = nlohmann::ordered_json;
+using hugging_face::albert_config;
+using hugging_face::gpt2_config;
+using hugging_face::llama_config;
 
 constexpr std::int64_t largest = std::int64_t{1} << 31;
 constexpr std::uint64_t most_bytes = std::uint64_t{1} << 24;

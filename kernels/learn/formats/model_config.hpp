@@ -17,6 +17,9 @@
 
 namespace shoal::learn {
 
+/// The sizes with the defaults and the limits of transformers.
+namespace hugging_face {
+
 /// ALBERT for pre-training: with the heads for masked tokens (MLM) and the order of sentences
 /// (SOP).
 struct albert_config {
@@ -48,7 +51,10 @@ struct gpt2_config {
   bool operator==(const gpt2_config&) const = default;
 };
 
-using model_config = std::variant<albert_config, llama_config, gpt2_config>;
+} // namespace hugging_face
+
+using model_config = std::variant<hugging_face::albert_config, hugging_face::llama_config,
+                                  hugging_face::gpt2_config>;
 
 /// Missing keys have the defaults above, which are those of transformers. Errors call the file
 /// `name`: it is no JSON, or has a model_type that Shoal does not know. A size is not positive or

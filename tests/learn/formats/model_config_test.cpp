@@ -9,6 +9,7 @@
 
 using namespace shoal;
 using namespace shoal::learn;
+using namespace shoal::learn::hugging_face;
 
 namespace {
 

@@ -1,0 +1,92 @@
+// shoal export RUN --format hf: the model of a run in the forms of other programs.
+#include "kernels/learn/checkpoint.hpp"
+#include "kernels/learn/formats/export_model.hpp"
+#include "kernels/learn/tokenizer/load_tokenizer.hpp"
+#include "scenarios/compare/model_file.hpp"
+#include "tools/arguments.hpp"
+#include "tools/commands.hpp"
+#include "tools/exit_codes.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <variant>
+
+namespace shoal::tools {
+
+namespace {
+
+struct export_arguments {
+  std::string from, format = "hf", out, tokenizer;
+};
+
+int export_run(const export_arguments& arguments) {
+  namespace fs = std::filesystem;
+  const auto file = scenarios::model_file(arguments.from);
+  if (!file) return fail(file.error());
+  const auto state = learn::load_checkpoint(*file);
+  if (!state) return fail(state.error());
+  if (arguments.format == "safetensors") {
+    if (!arguments.tokenizer.empty())
+      return fail("--tokenizer belongs to --format hf, which writes a folder", exit_usage);
+    if (auto written = learn::export_safetensors(*state, arguments.out); !written)
+      return fail(written.error());
+    fmt::print("{}: {} tensors, {} parameters\n", arguments.out, state->tensors.size(),
+               state->parameters.size());
+    return exit_ok;
+  }
+  const auto config = learn::hugging_face_config(*state);
+  if (!config) return fail(fmt::format("'{}' {}", file->string(), config.error()));
+  if (!arguments.tokenizer.empty()) {
+    // A model with another number of tokens would read beyond its embedding.
+    const auto codec = learn::load_tokenizer(arguments.tokenizer);
+    if (!codec) return fail(codec.error());
+    const auto rows = std::visit([](const auto& sizes) { return sizes.vocabulary; }, *config);
+    if (codec->codec->vocabulary() != rows)
+      return fail(fmt::format("'{}' has {} tokens; the model has {}", arguments.tokenizer,
+                              codec->codec->vocabulary(), rows));
+  }
+  if (auto written = learn::export_hugging_face(*state, arguments.out); !written)
+    return fail(written.error());
+  if (!arguments.tokenizer.empty()) {
+    std::error_code error;
+    fs::copy_file(arguments.tokenizer, fs::path(arguments.out) / "tokenizer.json", error);
+    if (error)
+      return fail(fmt::format("cannot copy '{}' to '{}': {}", arguments.tokenizer, arguments.out,
+                              error.message()));
+  }
+  fmt::print("{}: config.json and model.safetensors, {} tensors, {} parameters\n", arguments.out,
+             state->tensors.size(), state->parameters.size());
+  return exit_ok;
+}
+
+} // namespace
+
+void add_export(CLI::App& app, action& chosen) {
+  auto arguments = std::make_shared<export_arguments>();
+  auto* command =
+      app.add_subcommand("export", "write the model of a run in the forms of other programs");
+  command->add_option("model", arguments->from, "a run directory or its checkpoint")
+      ->required()
+      ->type_name("DIR|CKPT");
+  command
+      ->add_option("--format", arguments->format,
+                   "hf: a folder that transformers loads; safetensors: the tensors of any model")
+      ->type_name("FORMAT")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"hf", "safetensors"}));
+  command->add_option("-o,--out", arguments->out, "the new folder, or the file")
+      ->required()
+      ->type_name("PATH");
+  command
+      ->add_option("--tokenizer", arguments->tokenizer,
+                   "a tokenizer.json that goes into the folder, too")
+      ->type_name("FILE");
+  command->callback(
+      [arguments, &chosen] { chosen = [arguments] { return export_run(*arguments); }; });
+}
+
+} // namespace shoal::tools
