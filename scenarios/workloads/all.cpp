@@ -9,7 +9,8 @@
   X(transformer)                                                                                   \
   X(timing)                                                                                        \
   X(quadratic)                                                                                     \
-  X(logistic)
+  X(logistic)                                                                                      \
+  X(digits)
 
 namespace shoal::scenarios {
 
