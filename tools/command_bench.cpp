@@ -1,5 +1,6 @@
 // shoal bench averaging: the speed at which strategies of averaging bring a swarm to its mean. The
 // command does the same as a scenario with `averaging_study`.
+#include "actors/averaging/aggregator.hpp"
 #include "scenarios/bench/averaging_report.hpp"
 #include "scenarios/observe/summary.hpp"
 #include "scenarios/observe/text.hpp"
@@ -47,11 +48,19 @@ bool check_strategies(const bench_arguments& a) {
   return true;
 }
 
+bool check_aggregator(const bench_arguments& a) {
+  if (actors::aggregators().find(a.study.aggregator) != nullptr) return true;
+  std::vector<std::string> known;
+  for (const auto& each : actors::aggregators().all()) known.push_back(each.name);
+  unknown_word("--aggregator", "aggregator", a.study.aggregator, known);
+  return false;
+}
+
 /// Fills the study from what is not yet in it. Prints the error, if there is one.
 bool complete(bench_arguments& a) {
   constexpr std::uint64_t usual_peers = 1024;
   auto& study = a.study;
-  if (!check_strategies(a)) return false;
+  if (!check_strategies(a) || !check_aggregator(a)) return false;
   if (a.grid.empty()) {
     if (study.peers == 0) study.peers = usual_peers;
     study.grid = kernels::square_grid(study.peers);
@@ -122,6 +131,7 @@ int bench_averaging(bench_arguments a) {
 void add_bench(CLI::App& app, action& chosen) {
   auto* bench = app.add_subcommand("bench", "measures parts of Shoal on their own");
   bench->require_subcommand(1);
+  add_bench_robust(*bench, chosen);
   auto* command = bench->add_subcommand(
       "averaging", "measures how fast strategies of averaging bring a swarm to its mean");
   auto a = std::make_shared<bench_arguments>();
@@ -148,6 +158,11 @@ void add_bench(CLI::App& app, action& chosen) {
       ->capture_default_str();
   command->add_option("--at-least", a->study.at_least,
                       "the smallest number of rounds, even if the distortion is small");
+  command
+      ->add_option("--aggregator", a->study.aggregator,
+                   fmt::format("how reducers of groups combine contributions: {}",
+                               actors::aggregators().names()))
+      ->capture_default_str();
   command->add_option("--vector", a->study.vector, "values of each peer")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();

@@ -141,6 +141,7 @@ private:
     // Waits adapt; these are their bounds. Everything that a member sends, and gets, twice: a long
     // vector takes its time.
     const auto exchange = from_seconds(4 * 32 * static_cast<double>(what_.vector) / what_.rate);
+    out.round.aggregator = actors::aggregators().find(what_.aggregator);
     out.round.matchmaking_time = 5s;
     out.round.sender_timeout = 5s + exchange;
     out.round.round_timeout = 60s + 2 * exchange;
@@ -416,6 +417,8 @@ result<averaging_figures> run_averaging_bench(const averaging_bench& what) {
   if (what.vector < 1) return failure{"a vector has at least one value"};
   if (!(what.failure >= 0 && what.failure < 1))
     return failure{"the probability of failure is at least 0 and less than 1"};
+  if (actors::aggregators().find(what.aggregator) == nullptr)
+    return failure{fmt::format("unknown aggregator '{}'", what.aggregator)};
   if (what.restarts < 1 || what.rounds < 1) return failure{"at least one round and one restart"};
   if (what.strategy->uses_group_size && what.group_size < 2)
     return failure{"a group has at least two peers"};

@@ -30,6 +30,7 @@ struct averaging_bench {
   std::size_t vector = 32;     ///< values of each peer, standard normal at first
   std::uint64_t seed = 1;
   unsigned restarts = 1;
+  std::string aggregator = "mean"; ///< a name of actors::aggregators(); read by groups
   group_assignment assignment = group_assignment::dht;
   duration delay = std::chrono::milliseconds(50); ///< delay between any two peers, one way
   double rate = 100e6;                            ///< bit/s of each line, both ways

@@ -1,5 +1,6 @@
 #include "scenarios/bench/averaging_study.hpp"
 
+#include "actors/averaging/aggregator.hpp"
 #include "kernels/base/check.hpp"
 
 #include <fmt/format.h>
@@ -22,6 +23,7 @@ averaging_bench bench_of(const averaging_study& from, std::uint64_t seed,
   out.rounds = static_cast<unsigned>(from.rounds);
   out.at_least = static_cast<unsigned>(from.at_least);
   out.vector = from.vector;
+  out.aggregator = from.aggregator;
   out.seed = seed;
   out.restarts = static_cast<unsigned>(from.restarts);
   out.assignment = from.groups;
@@ -59,6 +61,10 @@ judged_expectation judge(const averaging_study& study, const study_expectation& 
 
 const char* strategy_names() {
   return actors::averaging_strategies().names();
+}
+
+const char* aggregator_names() {
+  return actors::aggregators().names();
 }
 
 const std::string& standard_strategy() {

@@ -17,6 +17,8 @@ namespace shoal::scenarios {
 
 /// The names of actors::averaging_strategies(), separated by ", ", and the first one of them.
 const char* strategy_names();
+/// The names of actors::aggregators(), separated by ", ".
+const char* aggregator_names();
 const std::string& standard_strategy();
 /// The meaning of `strategies` for the reference page: that of each strategy.
 const char* strategies_meaning();
@@ -56,6 +58,7 @@ struct averaging_study {
   std::uint64_t at_least = 0;        ///< rounds even if the distortion is small
   std::uint64_t vector = 32;         ///< values of each peer
   std::uint64_t restarts = 1;
+  std::string aggregator = "mean"; ///< of groups, with its standard options
   group_assignment groups = group_assignment::dht;
   duration delay = std::chrono::milliseconds(50); ///< between two peers, one way
   data_rate rate{100e6};                          ///< rate of each line, both ways
@@ -105,6 +108,10 @@ void describe(V& v, averaging_study& o) {
           {.at_least = 1, .at_most = 1e9});
   v.field("restarts", o.restarts, "repetitions with other values, places and failures",
           {.at_least = 1, .at_most = 1e6});
+  v.field("aggregator", o.aggregator,
+          "how reducers of groups combine contributions, with standard options; closed forms are "
+          "those of `mean`",
+          {.hide_default = true, .one_of = aggregator_names()});
   v.field("groups", o.groups,
           "`dht`: groups find together in it, up to 16384 peers; `given`: they are told");
   v.field("delay", o.delay, "between two peers, one way");

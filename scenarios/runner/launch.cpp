@@ -1,5 +1,6 @@
 // Builds the world of a run and starts its hosts.
 #include "actors/averaging/aggregator.hpp"
+#include "actors/conduct/attacks_on_values.hpp"
 #include "actors/conduct/conducts.hpp"
 #include "actors/data/data_shard.hpp"
 #include "actors/training/peer_config.hpp"
@@ -35,7 +36,8 @@ actors::peer_config peer_config_of(const scenario& from, const host_spec& host,
   averaging.sender_timeout = from.averaging.sender_timeout;
   averaging.chunk_bytes = from.averaging.chunk_size.bytes;
   averaging.split = from.averaging.split;
-  averaging.aggregator = actors::aggregators().find(from.averaging.aggregator);
+  averaging.aggregator = &from.averaging.aggregator.definition();
+  averaging.aggregation = from.averaging.aggregator.chosen();
   apply_security(from, averaging);
   out.conduct = std::move(conduct);
   if (const auto& method = from.training.method.definition(); method.configure)
@@ -307,6 +309,27 @@ actors::shard_finder runner::state::find_shards(const actors::host& by) {
   };
 }
 
+std::shared_ptr<actors::conduct> runner::state::conduct_of(const host_spec& spec,
+                                                           actors::host& on) {
+  const auto shared = [&](const std::string& group) {
+    auto& found = colluding[group];
+    if (!found) found = std::make_shared<actors::collusion>();
+    return found;
+  };
+  if (is_attack(spec.conduct)) {
+    auto how = spec.conduct;
+    how.with = shared(spec.group);
+    return actors::make_conduct(how, on);
+  }
+  std::vector<std::shared_ptr<actors::collusion>> watchers;
+  for (const auto& group : what.peers)
+    if (is_attack(group.conduct) && group.conduct.knows == actors::attacker_knowledge::everybody)
+      watchers.push_back(shared(group.name));
+  if (!watchers.empty() && spec.conduct.kind == "honest")
+    return std::make_shared<actors::watched_host>(on, std::move(watchers));
+  return actors::make_conduct(spec.conduct, on);
+}
+
 void runner::state::start_peer(netem::machine_index machine) {
   if (draining) return;
   const auto& spec = hosts[peer_of.at(machine)];
@@ -316,7 +339,7 @@ void runner::state::start_peer(netem::machine_index machine) {
     observers->on_host_started(stamp(in->clock().now()), host.id(), spec.name, machine,
                                in->net().incarnation(in->index_of(host)));
   }
-  const auto conduct = options.conduct.empty() ? actors::make_conduct(spec.conduct, host)
+  const auto conduct = options.conduct.empty() ? conduct_of(spec, host)
                                                : actors::make_conduct(options.conduct, host);
   if (conduct->alters_messages()) in->alter_messages(host, conduct);
   auto config = peer_config_of(what, spec, conduct);

@@ -97,7 +97,8 @@ observer_options runner::state::what_to_watch(const run_directory* directory) {
     if (cuts_off(each.kind))
       out.invariants.longest_cut = std::max(out.invariants.longest_cut, each.lasts);
   const auto codecs = codecs_of(what.averaging, *averaged).first;
-  out.invariants.mass.aggregator = actors::aggregators().find(what.averaging.aggregator);
+  out.invariants.mass.aggregator = &what.averaging.aggregator.definition();
+  out.invariants.mass.setting = what.averaging.aggregator.setting();
   if (what.security.kind != security_kind::none) {
     actors::averaging_config rounds;
     apply_security(what, rounds);
@@ -105,8 +106,9 @@ observer_options runner::state::what_to_watch(const run_directory* directory) {
     out.invariants.mass.aggregator = rounds.aggregator;
     setting.known = &rounds.aggregator->options;
     setting.chosen = rounds.aggregation;
-    setting.chunk_values = std::max<std::uint64_t>(1, what.averaging.chunk_size.bytes / 4);
   }
+  out.invariants.mass.setting.chunk_values =
+      std::max<std::uint64_t>(1, what.averaging.chunk_size.bytes / 4);
   auto& mass = out.invariants.mass.allowed;
   // A codec that drops values has its losses counted in the contribution.
   if (codecs.contributions && !codecs.contributions->drops_values()) {

@@ -100,7 +100,8 @@ struct runner::state {
   std::optional<failure> checkpoint_error;
   std::uint64_t held_out_next = 0; // epoch of the next held-out loss; 0: none
   bool held_out_due = false;
-  run_goal goal; // decides the end of the run
+  std::map<std::string, std::shared_ptr<actors::collusion>> colluding; // by group
+  run_goal goal;                                                       // decides the end of the run
   std::atomic<bool> draining{false}, told_to_leave{false};
   std::vector<banned_member> known_bans; // from the node's file
   std::mutex saving_bans;                // guards the node's file
@@ -135,6 +136,8 @@ struct runner::state {
   void meet(netem::host_index mine, const netem::wire::connected_peer& other);
   duration stamp(duration time) { return last_event = std::max(last_event, time); }
   void build();
+  /// The conduct of a host that starts. The attackers of a group share what they know.
+  std::shared_ptr<actors::conduct> conduct_of(const host_spec& spec, actors::host& on);
   void start_peer(netem::machine_index machine);
   void start_shard(shard_unit& shard);
   /// Finds data shards by the names that the scenario gives their hosts, for the actors on `by`.

@@ -8,6 +8,7 @@
 #include "scenarios/roles/role.hpp"
 #include "scenarios/schema/check_churn.hpp"
 #include "scenarios/schema/check_faults.hpp"
+#include "scenarios/schema/check_robustness.hpp"
 #include "scenarios/schema/checking.hpp"
 #include "scenarios/schema/guess.hpp"
 #include "scenarios/schema/hosts.hpp"
@@ -49,6 +50,7 @@ public:
     check_faults(s_, sources_, problems_);
     check_churn(s_, sources_, folder(), problems_);
     check_security(s_, sources_, problems_);
+    check_robustness(s_, sources_, problems_);
     check_over_time(s_, sources_, folder(), problems_);
     expectations();
     // A misspelt device name is an error; skip the warning about the unused device then.

@@ -8,7 +8,6 @@
 // initializers in scenario.hpp.
 #pragma once
 
-#include "actors/averaging/aggregator.hpp"
 #include "actors/conduct/conducts.hpp"
 #include "scenarios/schema/describe_churn.hpp"
 #include "scenarios/schema/describe_security.hpp"
@@ -41,6 +40,11 @@ constexpr auto names_of(kernels::codec) {
                     enum_name<codec>{codec::blockwise8, "blockwise8"},
                     enum_name<codec>{codec::size_adaptive, "size_adaptive"},
                     enum_name<codec>{codec::top_k, "top_k"}};
+}
+constexpr auto names_of(actors::attacker_knowledge) {
+  using actors::attacker_knowledge;
+  return std::array{enum_name<attacker_knowledge>{attacker_knowledge::colluders, "colluders"},
+                    enum_name<attacker_knowledge>{attacker_knowledge::everybody, "everybody"}};
 }
 constexpr auto names_of(event_detail) {
   return std::array{enum_name<event_detail>{event_detail::all, "all"},
@@ -298,6 +302,16 @@ void describe(V& v, actors::conduct_options& o) {
           {.hide_default = true});
   v.field("every", o.every, "the least time between two strikes; 0: always",
           {.hide_default = true});
+  v.field("from_epoch", o.from_epoch, "attacks on values: the hosts are honest in earlier epochs",
+          {.hide_default = true});
+  v.field("every_epochs", o.every_epochs,
+          "attacks on values: the hosts strike in every so many epochs from `from_epoch` on",
+          {.at_least = 1, .hide_default = true});
+  v.field("knows", o.knows,
+          "with `inner_product_manipulation` and `little_is_enough`: whose contributions the "
+          "attackers of this group know. `colluders`: their own, without the attack. `everybody`: "
+          "those of all honest hosts, in simulations",
+          {.hide_default = true});
   v.field("strength", o.strength, "how hard an attack strikes; its meaning depends on the kind",
           {.hide_default = true});
   v.field("messages", o.messages,
@@ -403,6 +417,11 @@ void describe(V& v, training_options& o) {
 }
 
 template <class V>
+void describe(V& v, aggregator_choice& o) {
+  v.kind("kind", o, aggregator_kinds(), "the aggregator");
+}
+
+template <class V>
 void describe(V& v, averaging_options& o) {
   v.field("group_size", o.group_size, "largest number of members of a group",
           {.at_least = 1, .at_most = 4'000'000});
@@ -429,8 +448,9 @@ void describe(V& v, averaging_options& o) {
           "`parameter_server` gives everything to the member with the best line",
           {.hide_default = true});
   v.field("aggregator", o.aggregator,
-          "how a reducer combines the members' contributions; `mean` is weighted by samples",
-          {.hide_default = true, .one_of = actors::aggregators().names()});
+          "how a reducer combines the members' contributions. A word, such as `median`, is short "
+          "for `{kind: median}`",
+          {.hide_default = true});
   v.field("compression", o.compression,
           "codec of averaged values. `float16` and `bfloat16` take 2 bytes a value, `uniform8` and "
           "`blockwise8` take 1. `size_adaptive` takes 1 byte in tensors of at least 2^16 values "

@@ -117,7 +117,7 @@ public:
     foreign.path = join(path_, key);
     if (const entry* found = mapping_.find(key)) {
       note(foreign.path, *found);
-      choose_kind(what, kinds, foreign.path, *found);
+      choose_kind(what, kinds, foreign.path, *found->value, found->where);
       foreign.by_set = found->where.set >= 0 || found->value->where.set >= 0;
     }
     foreign.unknown = shared_.sources.failed.contains(foreign.path);
@@ -269,18 +269,19 @@ private:
     return found;
   }
 
-  void choose_kind(choice& what, kind_list kinds, const std::string& path, const entry& found) {
-    if (!expect(node_kind::scalar, *found.value, path, found.where)) return;
+  void choose_kind(choice& what, kind_list kinds, const std::string& path, const node& found,
+                   const position& key) {
+    if (!expect(node_kind::scalar, found, path, key)) return;
     std::vector<std::string> names;
     for (const kind_definition* each : kinds) names.push_back(each->name);
-    const std::size_t chosen = choose(found.value->text, names);
+    const std::size_t chosen = choose(found.text, names);
     if (chosen < names.size()) {
       static_cast<choice&>(what) = choice(*kinds[chosen]);
       return;
     }
-    const auto why = not_one_of(found.value->text, names);
-    const auto guess = closest(found.value->text, names);
-    shared_.fail(path, found.value->where, why, fmt::format("{}: {}", path, why),
+    const auto why = not_one_of(found.text, names);
+    const auto guess = closest(found.text, names);
+    shared_.fail(path, found.where, why, fmt::format("{}: {}", path, why),
                  guess ? std::vector<std::string>{fmt::format("did you mean '{}'?", *guess)}
                        : std::vector<std::string>{});
   }
@@ -381,6 +382,9 @@ private:
           const auto [field, how] = short_form(out);
           return read(*field, value, path, key, how);
         }
+      if constexpr (requires { short_kinds(out); })
+        if (value.kind == node_kind::scalar)
+          return choose_kind(out, short_kinds(out), path, value, key);
       if (!expect(node_kind::mapping, value, path, key)) return;
       reader inner(shared_, value, path, key);
       describe(inner, out);

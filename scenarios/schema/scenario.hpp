@@ -11,6 +11,7 @@
 #include "netem/nat_rules.hpp"
 #include "netem/path_quality.hpp"
 #include "netem/transport.hpp"
+#include "scenarios/schema/aggregator_choice.hpp"
 #include "scenarios/schema/churn_options.hpp"
 #include "scenarios/schema/fault.hpp"
 #include "scenarios/schema/over_time.hpp"
@@ -185,7 +186,7 @@ struct averaging_options {
   duration sender_timeout = 10s;    ///< a reducer gives up a sender that is silent for this long
   data_size chunk_size{256 * 1024}; ///< largest piece of a part in one message
   actors::part_split split = actors::part_split::adaptive;
-  std::string aggregator = "mean";                   ///< a name of actors::aggregators()
+  aggregator_choice aggregator;                      ///< how reducers combine contributions
   kernels::codec compression = kernels::codec::none; ///< codec from members to reducers
   /// Codec of the means that reducers return. Default: `compression`, or none if that is top_k.
   std::optional<kernels::codec> means_compression;

@@ -10,7 +10,8 @@
   X(albert)                                                                                        \
   X(timing)                                                                                        \
   X(quadratic)                                                                                     \
-  X(logistic)
+  X(logistic)                                                                                      \
+  X(digits)
 
 namespace shoal::scenarios {
 

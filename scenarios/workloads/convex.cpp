@@ -41,11 +41,13 @@ struct logistic_options : convex_options {
   bool operator==(const logistic_options&) const = default;
 };
 
+enum class labels { none, right, wrong };
+
 class convex_work final : public actors::workload {
 public:
   convex_work(problem_ptr problem, const convex_options& from,
-              const kernels::optimizer_config& optimizer)
-      : problem_(std::move(problem)), from_(from), optimizer_(optimizer) {}
+              const kernels::optimizer_config& optimizer, labels has)
+      : problem_(std::move(problem)), from_(from), optimizer_(optimizer), labels_(has) {}
 
   std::uint64_t value_count() const override { return problem_->parameters(); }
   std::vector<kernels::tensor_slot> layout() const override {
@@ -68,9 +70,16 @@ public:
     for (std::uint64_t i = 0; i < count; ++i) {
       const auto bytes = samples.subspan(i * sample_bytes(), sample_bytes());
       std::memcpy(sample.data(), bytes.data(), bytes.size());
+      // The last value of a sample is its label, 0 or 1.
+      if (labels_ == labels::wrong) sample.back() = 1 - sample.back();
       loss += problem_->accumulate(at.parameters.floats(), sample, gradient_sum);
     }
     return loss;
+  }
+
+  std::shared_ptr<const actors::workload> mislabelled() const override {
+    if (labels_ == labels::none) return nullptr;
+    return std::make_shared<const convex_work>(problem_, from_, optimizer_, labels::wrong);
   }
 
   payload repaired(payload averaged) const override {
@@ -86,6 +95,7 @@ private:
   problem_ptr problem_;
   convex_options from_;
   kernels::optimizer_config optimizer_;
+  labels labels_;
 };
 
 class convex_source final : public actors::sample_source {
@@ -108,9 +118,9 @@ private:
 class convex_workload final : public prepared_workload {
 public:
   convex_workload(const scenario& from, const convex_options& options, problem_ptr problem,
-                  const kernels::optimizer_config& optimizer)
+                  const kernels::optimizer_config& optimizer, labels has)
       : scenario_(from), problem_(std::move(problem)), optimizer_(optimizer),
-        work_(std::make_shared<const convex_work>(problem_, options, optimizer)),
+        work_(std::make_shared<const convex_work>(problem_, options, optimizer, has)),
         source_(std::make_shared<const convex_source>(problem_)) {}
 
   std::shared_ptr<const actors::workload> work() const override { return work_; }
@@ -139,11 +149,11 @@ private:
 };
 
 result<std::unique_ptr<prepared_workload>>
-prepare(const scenario& from, const convex_options& options, problem_ptr problem) {
+prepare(const scenario& from, const convex_options& options, problem_ptr problem, labels has) {
   const auto optimizer = optimizer_of(from.training.optimizer);
   if (!optimizer) return failure{optimizer.error()};
   return std::unique_ptr<prepared_workload>{
-      std::make_unique<convex_workload>(from, options, std::move(problem), *optimizer)};
+      std::make_unique<convex_workload>(from, options, std::move(problem), *optimizer, has)};
 }
 
 void check_size(const scenario& what, const convex_options& options, checking& report) {
@@ -229,7 +239,8 @@ workload_definition quadratic_workload() {
     const auto& options = from.workload.as<quadratic_options>();
     return prepare(from, options,
                    std::make_shared<const kernels::convex_quadratic>(options.parameters,
-                                                                     options.condition, from.seed));
+                                                                     options.condition, from.seed),
+                   labels::none);
   };
   out.starter = {
       "each sample pulls every number to its own optimum; the best model is known",
@@ -242,6 +253,7 @@ workload_definition quadratic_workload() {
 workload_definition logistic_workload() {
   auto out = convex<logistic_options>("logistic");
   out.meaning = "logistic regression on drawn data";
+  out.has_labels = true;
   out.check = [](const scenario& what, checking& report) {
     const auto& options = what.workload.as<logistic_options>();
     check_size(what, options, report);
@@ -254,7 +266,8 @@ workload_definition logistic_workload() {
     const auto& options = from.workload.as<logistic_options>();
     return prepare(from, options,
                    std::make_shared<const kernels::convex_logistic>(
-                       options.parameters, options.condition, options.l2, from.seed));
+                       options.parameters, options.condition, options.l2, from.seed),
+                   labels::right);
   };
   out.starter = {
       "logistic regression on drawn data: nothing to read, and little to compute",

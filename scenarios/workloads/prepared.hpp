@@ -8,6 +8,7 @@
 #include "kernels/optimizer.hpp"
 #include "scenarios/schema/scenario.hpp"
 
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -31,6 +32,11 @@ public:
 
   /// Loss on held-out data; NaN if the workload knows none.
   virtual double held_out_loss(const actors::model_state& state) const = 0;
+  /// Share of held-out samples that are classified rightly; NaN if there are no classes.
+  virtual double held_out_accuracy(const actors::model_state& state) const {
+    (void)state;
+    return std::numeric_limits<double>::quiet_NaN();
+  }
   /// Whether references() has anything to say.
   virtual bool has_references() const { return false; }
   /// The same training on one machine without actors, for as many steps. NaN where there is none.

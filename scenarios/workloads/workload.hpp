@@ -29,6 +29,7 @@ struct workload_starter {
 struct workload_definition : kind_definition {
   bool has_numbers =
       true; ///< gradients, a loss and checkpoints; otherwise only sizes and durations
+  bool has_labels = false;  ///< samples have labels, which an attack can make wrong
   bool learns_text = false; ///< the workload reads `data.files`, and its model writes text
 
   /// Reports what the descriptions of the options cannot say. Called when `workload.kind` could be

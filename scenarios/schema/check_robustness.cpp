@@ -1,0 +1,129 @@
+#include "scenarios/schema/check_robustness.hpp"
+
+#include "actors/averaging/aggregator.hpp"
+#include "actors/conduct/conducts.hpp"
+#include "scenarios/schema/checking.hpp"
+#include "scenarios/workloads/workload.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace shoal::scenarios {
+
+namespace {
+
+class robustness_checker : checking {
+public:
+  robustness_checker(const scenario& what, const source_map& sources,
+                     std::vector<problem>& problems)
+      : checking(sources, problems), s_(what) {}
+
+  void run() {
+    aggregator();
+    for (const peer_group& group : s_.peers) attack(group);
+  }
+
+private:
+  std::uint64_t hosts() const {
+    std::uint64_t out = 0;
+    for (const peer_group& group : s_.peers) out += group.count;
+    return out;
+  }
+
+  /// Hosts whose conduct changes the values of rounds.
+  std::uint64_t attackers() const {
+    std::uint64_t out = 0;
+    for (const peer_group& group : s_.peers) {
+      const auto* found = actors::conducts().find(group.conduct.kind);
+      if (found != nullptr && found->changes_values) out += group.count;
+    }
+    return out;
+  }
+
+  void aggregator() {
+    if (!sound({"averaging.aggregator", "averaging.aggregator.kind", "averaging.group_size",
+                "peers"}) ||
+        !sound_inside({"averaging.aggregator"}))
+      return;
+    for (const peer_group& group : s_.peers)
+      if (!sound({"peers." + group.name, "peers." + group.name + ".count",
+                  "peers." + group.name + ".conduct"}))
+        return;
+    const auto& chosen = s_.averaging.aggregator;
+    const auto& definition = chosen.definition();
+    const auto bad = attackers(), all = hosts();
+    if (!definition.bears) {
+      if (bad > 0)
+        warn(attacked_path(),
+             fmt::format("{} of {} hosts attack, and the aggregator '{}' bears none: one of them "
+                         "decides the result",
+                         bad, all, definition.name));
+      return;
+    }
+    const auto members = std::min(all, s_.averaging.group_size);
+    if (members == 0) return;
+    const auto bears = definition.bears(members, chosen.setting());
+    if (members < bears.least_members) {
+      const auto faulty = chosen.setting().count("faulty");
+      error(given("averaging.aggregator.faulty") ? "averaging.aggregator.faulty"
+                                                 : "averaging.aggregator",
+            fmt::format("'{}' with faulty {} needs groups of at least {} members, and no group has "
+                        "more than {}",
+                        definition.name, faulty, bears.least_members, members),
+            {"choose a lower 'faulty' or larger groups"});
+    } else if (bad > bears.faulty) {
+      warn(attacked_path(),
+           fmt::format("{} of {} hosts attack, and the aggregator '{}' bears at most {} in a group "
+                       "of {}",
+                       bad, all, definition.name, bears.faulty, members));
+    } else if (members < all && bad * members > bears.faulty * all) {
+      warn(attacked_path(),
+           fmt::format("a group of {} has {:.3g} attackers on average, and the "
+                       "aggregator '{}' bears at most {}",
+                       members, static_cast<double>(bad * members) / static_cast<double>(all),
+                       definition.name, bears.faulty));
+    }
+  }
+
+  /// The first group that attacks.
+  std::string attacked_path() const {
+    for (const peer_group& group : s_.peers) {
+      const auto* found = actors::conducts().find(group.conduct.kind);
+      if (found != nullptr && found->changes_values) return "peers." + group.name + ".conduct";
+    }
+    return "peers";
+  }
+
+  void attack(const peer_group& group) {
+    const std::string path = "peers." + group.name + ".conduct";
+    if (!sound({"peers." + group.name, path}) || !sound_inside({path})) return;
+    const auto* found = actors::conducts().find(group.conduct.kind);
+    if (found == nullptr) return;
+    const auto where = given(path + ".kind") ? path + ".kind" : path;
+    if (sound({"workload.kind"}) && found->changes_values) {
+      const auto& work = s_.workload.definition();
+      if (!work.has_numbers)
+        error(where, fmt::format("'{}' changes values, and the workload '{}' has sizes alone",
+                                 found->name, work.name));
+      else if (found->changes_labels && !work.has_labels)
+        error(where, fmt::format("'{}' changes labels, and the samples of the workload '{}' have "
+                                 "none",
+                                 found->name, work.name));
+    }
+    if (group.conduct.knows == actors::attacker_knowledge::everybody && s_.world == "cluster")
+      error(given(path + ".knows") ? path + ".knows" : path,
+            "attackers know everybody's contributions only in simulations: use 'knows: colluders'");
+  }
+
+  const scenario& s_;
+};
+
+} // namespace
+
+void check_robustness(const scenario& what, const source_map& sources,
+                      std::vector<problem>& problems) {
+  robustness_checker(what, sources, problems).run();
+}
+
+} // namespace shoal::scenarios
