@@ -88,7 +88,7 @@ result<program_outcome> run_inference(const std::string& name, const inference_o
   swarm.sampling = {what.temperature, what.top_k, what.top_p};
   swarm.seed = seed;
   swarm.delay = what.delay;
-  swarm.rate = what.rate;
+  swarm.rate = what.rate.bits_per_second;
   swarm.layer_time = what.layer_time;
   swarm.limits.cache = what.cache;
   swarm.limits.cache_of_one = std::max<std::uint64_t>(what.cache / 2, 1);
