@@ -19,9 +19,11 @@ using namespace std::chrono_literals;
 
 // Peers renew progress records every few seconds, and a round takes minutes. A shard's record lives
 // for a minute by default.
-constexpr std::array<named_rule, 3> rules{{
+// An inference server renews its record every 20 seconds by default.
+constexpr std::array<named_rule, 4> rules{{
     {"progress", true, {10min, true, record_rule::subkey::peer}},
     {"round.", false, {1h, true, record_rule::subkey::peer}},
+    {"servers.", false, {10min, true, record_rule::subkey::peer}},
     {"data.shard", true, {1h, true, record_rule::subkey::ends_with_peer}},
 }};
 constexpr record_rule other_keys{24h, false, record_rule::subkey::any};

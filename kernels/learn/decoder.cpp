@@ -235,10 +235,10 @@ argument_check fits(const decoder& model, layer_range block, std::span<const flo
 } // namespace
 
 result<std::unique_ptr<const served_block>>
-decoder::block(layer_range block, std::span<const float> parameters) const {
+decoder::block(layer_range block, std::span<const float> parameters, weight_format format) const {
   if (const auto check = fits(*this, block, parameters); !check.ok()) return check.why();
   return std::unique_ptr<const served_block>(std::make_unique<const decoder_block>(
-      facts_, static_cast<std::size_t>(block.last - block.first), parameters));
+      facts_, static_cast<std::size_t>(block.last - block.first), parameters, format));
 }
 
 result<std::unique_ptr<const served_ends>> decoder::ends(std::span<const float> embedding,
@@ -295,7 +295,8 @@ result<std::vector<float>> decoder::backward(layer_range block, std::span<const 
   auto check = fits(*this, block, parameters);
   if (check.ok()) check.size("sum", gradient_sum.size(), parameters.size());
   if (!check.ok()) return check.why();
-  const decoder_block made(facts_, static_cast<std::size_t>(block.last - block.first), parameters);
+  const decoder_block made(facts_, static_cast<std::size_t>(block.last - block.first), parameters,
+                           weight_format::float32);
   return made.backward(shape, in, gradient_out, gradient_sum.data());
 }
 

@@ -13,6 +13,7 @@
 #include "kernels/layout.hpp"
 #include "kernels/learn/layered_model.hpp"
 #include "kernels/learn/served_block.hpp"
+#include "kernels/learn/weight_matrix.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -84,10 +85,12 @@ public:
   result<std::vector<kernels::tensor_slot>> block_tensors(layer_range block) const override;
   std::vector<kernels::tensor_slot> head_tensors() const override;
 
-  /// A block that serves `parameters`, those of block_tensors(). Errors: layers that the model
+  /// A block that serves `parameters`, those of block_tensors(), in the form `format`. Norms stay
+  /// float32. Errors: layers that the model
   /// lacks, a vector of another size.
-  result<std::unique_ptr<const served_block>> block(layer_range block,
-                                                    std::span<const float> parameters) const;
+  result<std::unique_ptr<const served_block>>
+  block(layer_range block, std::span<const float> parameters,
+        weight_format format = weight_format::float32) const;
   /// Both ends. Errors: vectors of another size than embedding_tensors() and head_tensors().
   result<std::unique_ptr<const served_ends>> ends(std::span<const float> embedding,
                                                   std::span<const float> head) const;

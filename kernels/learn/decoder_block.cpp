@@ -10,11 +10,11 @@
 namespace shoal::learn {
 
 decoder_block::decoder_block(std::shared_ptr<const decoder_facts> facts, std::size_t layers,
-                             std::span<const float> parameters)
+                             std::span<const float> parameters, weight_format format)
     : f_(std::move(facts)) {
   const auto each = f_->sizes.parameters();
   for (std::size_t i = 0; i < layers; ++i)
-    weights_.emplace_back(f_->sizes, parameters.subspan(i * each, each));
+    weights_.emplace_back(f_->sizes, parameters.subspan(i * each, each), format);
 }
 
 std::size_t decoder_block::weight_bytes() const noexcept {

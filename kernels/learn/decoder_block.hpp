@@ -37,7 +37,7 @@ class decoder_block final : public served_block {
 public:
   /// `parameters`: those of `layers` layers, as many as they need.
   decoder_block(std::shared_ptr<const decoder_facts> facts, std::size_t layers,
-                std::span<const float> parameters);
+                std::span<const float> parameters, weight_format format);
 
   std::size_t layers() const noexcept override { return weights_.size(); }
   std::size_t width() const noexcept override { return f_->sizes.dim; }

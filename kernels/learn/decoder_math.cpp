@@ -148,10 +148,11 @@ layer_sizes::layer_sizes(const decoder_config& config)
       kv_heads(static_cast<std::size_t>(config.kv_heads)), head(dim / heads), kv(head * kv_heads),
       norm(config.norm), mlp(config.mlp), rotary(config.rotary), epsilon(config.epsilon) {}
 
-layer_weights::layer_weights(const layer_sizes& s, std::span<const float> parameters) {
+layer_weights::layer_weights(const layer_sizes& s, std::span<const float> parameters,
+                             weight_format format) {
   SHOAL_CHECK(parameters.size() == s.parameters(), "a layer has all of its parameters");
-  const auto pack = [](const float* from, std::size_t outputs, std::size_t inputs) {
-    return weight_matrix({from, outputs * inputs}, outputs, inputs);
+  const auto pack = [format](const float* from, std::size_t outputs, std::size_t inputs) {
+    return weight_matrix({from, outputs * inputs}, outputs, inputs, format);
   };
   parameter_parts::for_each(s, parameters.data(),
                             [&](const float* an, const float* wq, const float* wk, const float* wv,

@@ -36,7 +36,7 @@ struct layer_sizes {
 /// One layer's weights, packed. `gate` is empty without a gate.
 struct layer_weights {
   /// `parameters`: those of the layer in the order of the layout.
-  layer_weights(const layer_sizes& sizes, std::span<const float> parameters);
+  layer_weights(const layer_sizes& sizes, std::span<const float> parameters, weight_format format);
   std::vector<float> attention_norm, mlp_norm;
   weight_matrix q, k, v, out, gate, up, down;
   std::size_t bytes() const noexcept;

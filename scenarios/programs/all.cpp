@@ -6,7 +6,8 @@
 
 #define SHOAL_PROGRAMS(X)                                                                          \
   X(training)                                                                                      \
-  X(averaging_study)
+  X(averaging_study)                                                                               \
+  X(inference)
 
 namespace shoal::scenarios {
 

@@ -1,5 +1,6 @@
 // Every scenario that comes with the project loads, runs for a while and breaks nothing.
 #include "scenarios/bench/averaging_study.hpp"
+#include "scenarios/programs/program.hpp"
 #include "scenarios/runner/runner.hpp"
 #include "scenarios/schema/load.hpp"
 #include "scenarios/workloads/workload.hpp"
@@ -46,6 +47,12 @@ TEST_CASE("every scenario of the project runs for its first half minute without 
     CHECK(loaded.warnings.empty());
     if (loaded.value->program.options.holds<scenarios::averaging_study>()) {
       try_study(loaded.value->program.as<scenarios::averaging_study>());
+      continue;
+    }
+    if (const auto& program = loaded.value->program.definition(); !program.on_runner()) {
+      const auto run = program.run(*loaded.value, {});
+      REQUIRE(run);
+      CHECK(run->errors.empty());
       continue;
     }
     if (SHOAL_WITH_LEARN == 0 && loaded.value->workload.definition().learns_text) continue;

@@ -1,0 +1,62 @@
+#include "actors/inference/activations.hpp"
+
+#include "kernels/base/check.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+namespace shoal::actors {
+
+namespace {
+
+bool all_finite(std::span<const float> values) {
+  return std::all_of(values.begin(), values.end(), [](float x) { return std::isfinite(x); });
+}
+
+} // namespace
+
+std::optional<kernels::codec> activation_codec(std::uint8_t number) {
+  for (const auto each : {kernels::codec::none, kernels::codec::float16, kernels::codec::bfloat16,
+                          kernels::codec::blockwise8})
+    if (static_cast<std::uint8_t>(each) == number) return each;
+  return std::nullopt;
+}
+
+result<payload> pack_activations(kernels::codec codec, std::vector<float> values,
+                                 std::size_t width) {
+  SHOAL_CHECK(width > 0 && values.size() % width == 0, "activations are whole rows");
+  if (!all_finite(values)) return failure{"activations: a value is not finite"};
+  if (codec == kernels::codec::none) return payload{std::move(values)};
+  const auto row = kernels::encoded_bytes(codec, width);
+  std::vector<std::byte> out(values.size() / width * row);
+  for (std::size_t r = 0; r * width < values.size(); ++r)
+    if (auto done = kernels::encode_into(codec, std::span(values).subspan(r * width, width),
+                                         std::span(out).subspan(r * row, row));
+        !done)
+      return failure{done.error()};
+  return payload{std::move(out)};
+}
+
+result<std::vector<float>> unpack_activations(kernels::codec codec, const payload& from,
+                                              std::size_t rows, std::size_t width) {
+  const auto row =
+      codec == kernels::codec::none ? width * sizeof(float) : kernels::encoded_bytes(codec, width);
+  if (from.is_size_only() || from.size() != rows * row)
+    return failure{"activations: they have another size"};
+  std::vector<float> out(rows * width);
+  if (codec == kernels::codec::none) {
+    if (!out.empty()) std::memcpy(out.data(), from.bytes().data(), from.size());
+  } else {
+    for (std::size_t r = 0; r < rows; ++r)
+      if (auto done = kernels::decode(codec, from.bytes().subspan(r * row, row),
+                                      std::span(out).subspan(r * width, width));
+          !done)
+        return failure{done.error()};
+  }
+  if (!all_finite(out)) return failure{"activations: a value is not finite"};
+  return out;
+}
+
+} // namespace shoal::actors

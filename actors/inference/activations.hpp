@@ -1,0 +1,31 @@
+// Activations [rows, width] on the wire. Each row, the activations of one token, is encoded by
+// itself. So a token has the same bytes in a step of its own and in a long one.
+// codec::none keeps all bits. The others lose some, as kernels/compress/codec.hpp bounds it; then
+// the text depends on the number of hops.
+// Source: Borzunov et al., arXiv:2209.01188, section 3.1 (8 bits, blockwise).
+#pragma once
+
+#include "kernels/base/payload.hpp"
+#include "kernels/base/result.hpp"
+#include "kernels/compress/codec.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace shoal::actors {
+
+/// The codec of a number in a message. Empty for numbers and codecs that no activations have.
+std::optional<kernels::codec> activation_codec(std::uint8_t number);
+
+/// Requires: values.size() is a multiple of width. Errors: a value that is not finite.
+result<payload> pack_activations(kernels::codec codec, std::vector<float> values,
+                                 std::size_t width);
+
+/// Errors: another size than rows * width values have, or a value that is not finite.
+result<std::vector<float>> unpack_activations(kernels::codec codec, const payload& from,
+                                              std::size_t rows, std::size_t width);
+
+} // namespace shoal::actors

@@ -1,0 +1,106 @@
+// A client of an inference swarm: holds the ends of a model, finds servers for its layers, and
+// writes tokens through them. When a server dies, refuses or is silent, the client gives its layers
+// to other servers, and goes on with the same token (span_chain.hpp).
+// Source: Borzunov et al., arXiv:2209.01188, section 3.2.
+#pragma once
+
+#include "actors/dht/messages.hpp"
+#include "actors/inference/activations.hpp"
+#include "actors/inference/messages.hpp"
+#include "actors/inference/server_record.hpp"
+#include "actors/inference/session_table.hpp"
+#include "actors/inference/span_chain.hpp"
+#include "actors/protocol_actor.hpp"
+#include "kernels/learn/beam_search.hpp"
+#include "kernels/learn/sampling.hpp"
+#include "kernels/learn/served_block.hpp"
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace shoal::actors {
+
+struct inference_client_config {
+  std::string model;
+  std::uint64_t model_digest = 0;
+  std::shared_ptr<const learn::served_ends> ends;
+  learn::sampling_options sampling;
+  std::uint64_t seed = 1;
+  std::optional<learn::token_id> stop; ///< this token ends the text, and is not part of it
+  std::size_t beams = 1;               ///< more than 1: beam search, and `sampling` is not used
+  bool spreads = false; ///< weighted_route() in place of fastest_route(), to share out the load
+  kernels::codec codec = kernels::codec::none;      ///< codec of activations, both ways
+  duration step_timeout = std::chrono::seconds(10); ///< added to the time that a step computes
+  duration ban = std::chrono::seconds(15); ///< the first one; each further is twice as long
+  duration look_up_every = std::chrono::seconds(20);
+  duration retry = std::chrono::seconds(1); ///< between look-ups while layers are missing
+  double unknown_round_trip = 0.15;         ///< seconds
+  double step_overhead = 0.018;             ///< seconds for each hop, beside the network
+  caf::actor dht;
+  /// Called with each token as it is chosen; with beams, at the end. May be empty.
+  std::function<void(std::uint64_t request, learn::token_id token)> on_token;
+};
+
+class inference_client final : public protocol_actor {
+public:
+  inference_client(caf::actor_config& config, host& on, inference_client_config options);
+  caf::behavior make_behavior() override;
+  void on_exit() override;
+
+private:
+  enum timer : std::uint32_t { look_up, step_late };
+  struct known_server {
+    caf::actor address;
+    server_record record;
+    std::optional<double> round_trip; ///< seconds, measured
+    duration banned_until{};
+    unsigned strikes = 0;
+    bool watched = false;
+  };
+  struct running {
+    generate_request what;
+    span_chain chain;
+    rng random;
+    learn::beam_search search;
+    std::vector<std::int64_t> tokens; ///< generated so far
+    bool waits = false;               ///< layers are missing
+  };
+
+  /// True if the message's sender holds that session of the chain.
+  bool is_from_holder(std::uint64_t session);
+  void begin();
+  void pump();
+  bool plan(layer_span layers);
+  void dispatch(const span_chain::request& step);
+  void token_from(const std::vector<float>& output);
+  void beams_from(const std::vector<float>& logits);
+  void accept(learn::token_id token);
+  void finish(std::string why);
+  void read(const found& m);
+  /// Reports the loss, and closes the session. With `bans`, the server gets no work for a while.
+  void lose(const span_chain::lost_span& span, refusal why, bool bans);
+  void on_down(const caf::actor_addr& whom) override;
+  std::vector<server_view> views() const;
+  void ask_servers();
+
+  inference_client_config options_;
+  std::map<peer_id, known_server> servers_;
+  std::map<caf::actor_addr, peer_id> by_address_; // watched
+  std::set<peer_id> gone_;                        // incarnations that died
+  std::deque<generate_request> queue_;
+  std::optional<running> now_;
+  rng names_, routes_;
+  std::uint64_t last_token_ = 0, look_ups_ = 0;
+  duration sent_{};
+  std::size_t rows_ = 0; // tokens of the step under way
+  double computing_ = 0; // seconds that the step under way should be computed
+  bool looked_ = false;
+};
+
+} // namespace shoal::actors

@@ -1,0 +1,104 @@
+// Messages of an inference swarm: clients send activations to the servers that hold the layers of a
+// model, and get the layers' outputs. Activations are [samples, time, width], row-major, in the
+// form of activations.hpp with the `codec` of the request.
+#pragma once
+
+#include "actors/ids.hpp"
+#include "actors/message_list.hpp"
+#include "actors/payload_inspect.hpp"
+#include "kernels/base/payload.hpp"
+
+#include <caf/actor.hpp>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace shoal::actors {
+
+/// The tokens [from, from + time) of a session through the layers [first, last). A step with `from`
+/// 0 opens the session. It reserves cache for `most` tokens of `samples` sequences. A server that
+/// has more than `from` tokens of the session forgets those after it.
+struct inference_step {
+  caf::actor reply_to; ///< on the sender's host
+  std::uint64_t session = 0;
+  std::uint64_t token = 0;
+  std::uint32_t first = 0;
+  std::uint32_t last = 0;
+  std::uint32_t samples = 0;
+  std::uint32_t most = 0;
+  std::uint32_t from = 0;
+  std::uint32_t time = 0;
+  std::uint8_t codec = 0;
+  /// Before the tokens, sequence i becomes a copy of sequence order[i]. Empty: all stay.
+  std::vector<std::uint32_t> order;
+  payload activations;
+  SHOAL_MESSAGE(inference_step, x.reply_to, x.session, x.token, x.first, x.last, x.samples, x.most,
+                x.from, x.time, x.codec, x.order, x.activations)
+};
+
+/// The output of step `token`.
+struct inference_output {
+  std::uint64_t session = 0;
+  std::uint64_t token = 0;
+  payload activations;
+  SHOAL_MESSAGE(inference_output, x.session, x.token, x.activations)
+};
+
+/// Step `token` is refused. The field `why` is a `refusal` (session_table.hpp).
+struct inference_refused {
+  std::uint64_t session = 0;
+  std::uint64_t token = 0;
+  std::uint8_t why = 0;
+  SHOAL_MESSAGE(inference_refused, x.session, x.token, x.why)
+};
+
+/// The sender needs the session no more.
+struct session_closed {
+  std::uint64_t session = 0;
+  SHOAL_MESSAGE(session_closed, x.session)
+};
+
+/// One pass through the layers [first, last) without state. With a `gradient`, of the loss with
+/// respect to the output, the answer is the gradient with respect to `activations`.
+struct pass_request {
+  caf::actor reply_to; ///< on the sender's host
+  std::uint64_t token = 0;
+  std::uint32_t first = 0;
+  std::uint32_t last = 0;
+  std::uint32_t samples = 0;
+  std::uint32_t time = 0;
+  std::uint8_t codec = 0;
+  payload activations;
+  payload gradient; ///< empty for a forward pass
+  SHOAL_MESSAGE(pass_request, x.reply_to, x.token, x.first, x.last, x.samples, x.time, x.codec,
+                x.activations, x.gradient)
+};
+
+/// Asks a client of this host for `count` tokens after `prompt`. It answers `generated`.
+struct generate_request {
+  caf::actor reply_to;
+  std::uint64_t token = 0;
+  std::vector<std::int64_t> prompt;
+  std::uint32_t count = 0;
+  SHOAL_MESSAGE(generate_request, x.reply_to, x.token, x.prompt, x.count)
+};
+
+/// The tokens that a client has generated, without the prompt. `why` is empty, or says why there
+/// are none.
+struct generated {
+  std::uint64_t token = 0;
+  std::vector<std::int64_t> tokens;
+  std::string why;
+  SHOAL_MESSAGE(generated, x.token, x.tokens, x.why)
+};
+
+using inference_messages = message_list<row<inference_step, traffic::data, scope::remote>,
+                                        row<inference_output, traffic::data, scope::remote>,
+                                        row<inference_refused, traffic::control, scope::remote>,
+                                        row<session_closed, traffic::control, scope::remote>,
+                                        row<pass_request, traffic::data, scope::remote>,
+                                        row<generate_request, traffic::control, scope::local>,
+                                        row<generated, traffic::control, scope::local>>;
+
+} // namespace shoal::actors

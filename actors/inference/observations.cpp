@@ -1,0 +1,32 @@
+#include "actors/inference/observations.hpp"
+
+#include <fmt/format.h>
+
+namespace shoal::actors {
+
+std::string token_chosen::logged_fields() const {
+  return fmt::format(R"("request":{},"position":{},"token":{})", request, position, token);
+}
+
+std::string route_chosen::logged_fields() const {
+  std::string list;
+  for (const auto& hop : hops)
+    list += fmt::format(R"({}{{"server":"{:x}","first":{},"last":{}}})", list.empty() ? "" : ",",
+                        hop.server, hop.layers.first, hop.layers.last);
+  return fmt::format(R"("request":{},"hops":[{}])", request, list);
+}
+
+std::string span_lost::logged_fields() const {
+  return fmt::format(R"("request":{},"server":"{:x}","why":"{}")", request, server,
+                     why == refusal::none ? "the server is gone" : to_string(why));
+}
+
+std::string layers_missing::logged_fields() const {
+  return fmt::format(R"("request":{},"first":{},"last":{})", request, layers.first, layers.last);
+}
+
+std::string request_done::logged_fields() const {
+  return fmt::format(R"("request":{},"tokens":{},"replayed":{})", request, tokens, replayed);
+}
+
+} // namespace shoal::actors

@@ -1,0 +1,179 @@
+#include "scenarios/inference/inference_report.hpp"
+
+#include "kernels/learn/text_codec.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <charconv>
+
+namespace shoal::scenarios {
+
+namespace {
+
+using json = nlohmann::ordered_json;
+
+constexpr std::int64_t random_layers = 5;
+
+/// Prints one client's text, and news between whole lines.
+class printer {
+public:
+  printer(const program_hooks& hooks, const learn::text_codec& codec,
+          std::vector<learn::token_id> prompt)
+      : hooks_(hooks), codec_(codec), tokens_(std::move(prompt)), shown_(codec.decode(tokens_)) {}
+
+  void news(duration when, const std::string& what) {
+    if (!hooks_.print) return;
+    hooks_.print(
+        fmt::format("{}[{:7.2f} s] {}\n", at_line_begin_ ? "" : "\n", to_seconds(when), what));
+    at_line_begin_ = true;
+  }
+  void token(learn::token_id next) {
+    if (!begun_) show(shown_);
+    begun_ = true;
+    tokens_.push_back(next);
+    const auto all = codec_.decode(tokens_);
+    show(all.substr(std::min(shown_.size(), all.size())));
+    shown_ = all;
+  }
+  void end() {
+    if (hooks_.print && !at_line_begin_) hooks_.print("\n");
+    at_line_begin_ = true;
+  }
+
+private:
+  void show(const std::string& text) {
+    if (!hooks_.print || text.empty()) return;
+    hooks_.print(learn::printable(text));
+    at_line_begin_ = text.back() == '\n';
+  }
+
+  const program_hooks& hooks_;
+  const learn::text_codec& codec_;
+  std::vector<learn::token_id> tokens_;
+  std::string shown_;
+  bool begun_ = false, at_line_begin_ = true;
+};
+
+} // namespace
+
+std::optional<actors::layer_span> layers_of(std::string_view text) {
+  actors::layer_span out;
+  const auto* end = text.data() + text.size();
+  const auto first = std::from_chars(text.data(), end, out.first);
+  if (first.ec != std::errc{} || first.ptr == end || *first.ptr != ':') return std::nullopt;
+  const auto last = std::from_chars(first.ptr + 1, end, out.last);
+  if (last.ec != std::errc{} || last.ptr != end || out.first >= out.last) return std::nullopt;
+  return out;
+}
+
+result<program_outcome> run_inference(const std::string& name, const inference_options& what,
+                                      std::uint64_t seed, const program_hooks& hooks) {
+  result<learn::served_model> model = what.model == "random"
+                                          ? learn::random_served_model(random_layers, seed)
+                                          : learn::load_served_model(what.model, what.tokenizer);
+  if (!model) return failure{model.error()};
+
+  inference_swarm swarm;
+  swarm.model = &*model;
+  for (const auto& each : what.servers) {
+    const auto layers = layers_of(each);
+    if (!layers) return failure{fmt::format("inference: '{}' names no layers", each)};
+    swarm.servers.push_back(*layers);
+  }
+  swarm.clients = what.clients;
+  swarm.prompt = model->codec->encode(what.prompt);
+  swarm.tokens = static_cast<std::uint32_t>(what.tokens);
+  swarm.sampling = {what.temperature, what.top_k, what.top_p};
+  swarm.seed = seed;
+  swarm.delay = what.delay;
+  swarm.rate = what.rate.bits_per_second;
+  swarm.layer_time = what.layer_time;
+  swarm.limits.cache = what.cache;
+  swarm.limits.cache_of_one = std::max<std::uint64_t>(what.cache / 2, 1);
+  const auto codec = kernels::parse_codec(what.activations);
+  if (!codec) return failure{codec.error()};
+  swarm.activations = *codec;
+  swarm.spreads = what.route == "spread";
+  swarm.weights = what.weights == "int8"       ? learn::weight_format::int8
+                  : what.weights == "bfloat16" ? learn::weight_format::bfloat16
+                                               : learn::weight_format::float32;
+  swarm.lifetime = what.lifetime;
+  swarm.downtime = what.downtime;
+  swarm.stop_time = what.stop_time;
+  printer shown(hooks, *model->codec, swarm.prompt);
+  swarm.on_token = [&](std::size_t client, learn::token_id token) {
+    if (client == 0) shown.token(token);
+  };
+  swarm.on_news = [&](std::size_t client, duration when, const std::string& text) {
+    if (client == 0) shown.news(when, text);
+  };
+  std::uint64_t written = 0;
+  swarm.proceed = [&] {
+    ++written;
+    return !hooks.progress ||
+           hooks.progress(fmt::format("{} of {} tokens", written, what.tokens * what.clients));
+  };
+  const auto figures = run_inference_swarm(swarm);
+  if (!figures) return failure{figures.error()};
+  shown.end();
+
+  program_outcome out;
+  const double seconds = to_seconds(figures->ended - figures->began);
+  std::size_t finished = 0, same = 0;
+  json texts = json::array();
+  for (std::size_t i = 0; i < swarm.clients; ++i) {
+    texts.push_back(learn::printable(model->codec->decode(figures->texts[i])));
+    if (figures->finished[i] == duration{}) continue;
+    ++finished;
+    if (swarm.sampling.temperature == 0 && i > 0 && same > 0) {
+      same += figures->texts[i] == figures->texts[0] ? 1 : 0;
+      continue;
+    }
+    const auto alone = write_alone(*model, swarm.prompt, swarm.tokens, swarm.sampling, seed,
+                                   request_of(i), swarm.weights);
+    same += figures->texts[i] == alone ? 1 : 0;
+  }
+  out.stopped = figures->stopped;
+  if (finished < swarm.clients && !out.stopped)
+    out.errors.push_back(fmt::format(
+        "{} of {} clients did not finish within {}{}", swarm.clients - finished, swarm.clients,
+        to_string(what.stop_time),
+        figures->missing.empty()
+            ? ""
+            : fmt::format(": no server holds layers {}", fmt::join(figures->missing, ", "))));
+  if (same < finished && swarm.activations == kernels::codec::none)
+    out.errors.push_back(fmt::format("{} of {} texts are not those that the model writes alone",
+                                     finished - same, finished));
+  if (figures->bypassed + figures->misbehaved > 0)
+    out.errors.push_back(fmt::format("a defect of Shoal: {} messages misbehaved, {} bypassed the "
+                                     "network",
+                                     figures->misbehaved, figures->bypassed));
+  out.closing = fmt::format(
+      "{} tokens in {:.2f} s: {:.2f} tokens/s. {} deaths of servers, {} losses of a server in use, "
+      "{} waits for layers, {} layer passes repeated. {} of {} texts equal the model's own.\n",
+      figures->tokens, seconds, static_cast<double>(figures->tokens) / std::max(seconds, 1e-9),
+      figures->deaths, figures->spans_lost, figures->waits, figures->replayed, same, finished);
+  json summary{
+      {"name", name},
+      {"seed", seed},
+      {"model", model->name},
+      {"servers", swarm.servers.size()},
+      {"clients", swarm.clients},
+      {"finished", finished},
+      {"same_text", same},
+      {"tokens", figures->tokens},
+      {"virtual_seconds", seconds},
+      {"tokens_per_second", static_cast<double>(figures->tokens) / std::max(seconds, 1e-9)},
+      {"deaths", figures->deaths},
+      {"servers_lost_in_use", figures->spans_lost},
+      {"waits", figures->waits},
+      {"layer_passes_repeated", figures->replayed},
+      {"bytes", figures->bytes},
+      {"texts", texts}};
+  out.summary = summary.dump(2);
+  return out;
+}
+
+} // namespace shoal::scenarios

@@ -1,0 +1,27 @@
+// Runs an inference swarm from its options, prints the text as it comes, and sums it up.
+#pragma once
+
+#include "actors/inference/route.hpp"
+#include "kernels/base/result.hpp"
+#include "scenarios/inference/inference_swarm.hpp"
+#include "scenarios/programs/inference.hpp"
+#include "scenarios/programs/program_run.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace shoal::scenarios {
+
+/// The layers in a text like '0:2'; empty if it is none.
+std::optional<actors::layer_span> layers_of(std::string_view text);
+
+/// Runs the swarm. The text of the first client is printed as it comes, with lines that say who
+/// computes which layers. The run has failed if a client's text is not the one that the model
+/// writes alone, or if a client did not finish. Errors: a model that cannot be read, or those of
+/// run_inference_swarm().
+result<program_outcome> run_inference(const std::string& name, const inference_options& what,
+                                      std::uint64_t seed, const program_hooks& hooks);
+
+} // namespace shoal::scenarios

@@ -1,0 +1,72 @@
+// The program 'inference': a swarm that serves a language model to clients
+// (scenarios/inference/inference_swarm.hpp).
+#include "scenarios/programs/inference.hpp"
+
+#include "scenarios/inference/inference_report.hpp"
+#include "scenarios/programs/program.hpp"
+#include "scenarios/schema/checking.hpp"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+namespace shoal::scenarios {
+namespace {
+
+class inference_checker : checking {
+public:
+  inference_checker(const scenario& what, const source_map& sources, std::vector<problem>& problems)
+      : checking(sources, problems), what_(what), o_(what.program.as<inference_options>()) {}
+
+  void run() {
+    if (sound({"world"}) && what_.world != "sim")
+      error("world",
+            fmt::format("this program runs in virtual time: 'world' cannot be {}", what_.world));
+    if (sound({"inference.servers"}) && o_.servers.empty())
+      error("inference.servers", "inference.servers: at least one server is needed");
+    for (std::size_t i = 0; i < o_.servers.size(); ++i) {
+      const auto path = fmt::format("inference.servers.{}", i);
+      if (sound({path}) && !layers_of(o_.servers[i]))
+        error(path,
+              fmt::format("'{}' names no layers: write '0:2' for the first two", o_.servers[i]));
+    }
+    if (sound({"inference.model"}) && o_.model != "random" && !std::filesystem::exists(o_.model))
+      error("inference.model", fmt::format("there is no model '{}'", o_.model),
+            {"'random' needs no file"});
+    if (sound({"inference.prompt"}) && o_.prompt.empty())
+      error("inference.prompt", "the prompt is empty: give at least one word");
+  }
+
+private:
+  const scenario& what_;
+  const inference_options& o_;
+};
+
+} // namespace
+
+program_definition inference_program() {
+  program_definition out;
+  out.name = "inference";
+  out.meaning = "instead of a training run: servers that hold layers of a language model, and "
+                "clients that write with it. Nothing else but `name`, `description` and `seed` "
+                "stands beside it";
+  out.options = options_box::of(inference_options{});
+  out.title = "an inference swarm";
+  out.sections = {"name", "description", "seed"};
+  out.alone = "an inference swarm says everything in its own section";
+  out.check = [](const scenario& what, const source_map& sources, const std::string&,
+                 std::vector<problem>& problems) {
+    inference_checker(what, sources, problems).run();
+  };
+  out.outline = [](const scenario& what) {
+    const auto& o = what.program.as<inference_options>();
+    return fmt::format("an inference swarm of {} server{} and {} client{}", o.servers.size(),
+                       o.servers.size() == 1 ? "" : "s", o.clients, o.clients == 1 ? "" : "s");
+  };
+  out.run = [](const scenario& what, const program_hooks& hooks) {
+    return run_inference(what.name, what.program.as<inference_options>(), what.seed, hooks);
+  };
+  return out;
+}
+
+} // namespace shoal::scenarios

@@ -1,0 +1,78 @@
+// The options of the program 'inference', which are the section `inference` of a scenario file. In
+// such a run a swarm serves a language model, and clients write with it.
+// scenarios/schema/describe.hpp explains describe().
+#pragma once
+
+#include "kernels/base/units.hpp"
+#include "scenarios/schema/rule.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace shoal::scenarios {
+
+struct inference_options {
+  std::string model = "random"; ///< a path, or 'random'
+  std::string tokenizer;
+  std::vector<std::string> servers; ///< the layers of each server, '0:2'; required
+  std::string prompt = "Once upon a time";
+  std::uint64_t tokens = 100;
+  double temperature = 0;
+  std::uint64_t top_k = 0;
+  double top_p = 1;
+  std::uint64_t clients = 1;
+  duration delay = std::chrono::milliseconds(25);
+  data_rate rate{100e6};
+  duration layer_time = std::chrono::milliseconds(1);
+  std::uint64_t cache = 1 << 20;
+  std::string route = "fastest";    ///< or 'spread'
+  std::string activations = "none"; ///< a codec of activation_codec()
+  std::string weights = "float32";  ///< a learn::weight_format
+  duration lifetime{};
+  duration downtime = std::chrono::seconds(10);
+  duration stop_time = std::chrono::hours(1);
+  bool operator==(const inference_options&) const = default;
+};
+
+template <class V>
+void describe(V& v, inference_options& o) {
+  v.field(
+      "model", o.model,
+      "a path from the current folder: a .bin of llama2.c, a folder of Hugging Face "
+      "with a LLaMA, or a checkpoint of a transformer. `random` is a model of bytes with random "
+      "weights and 5 layers");
+  v.field("tokenizer", o.tokenizer,
+          "the tokenizer of llama2.c that belongs to the model; default: tok<vocabulary>.bin or "
+          "tokenizer.bin beside it");
+  v.field("servers", o.servers, "the layers of each server, like `0:2` for the first two",
+          {.required = true});
+  v.field("prompt", o.prompt, "the text that the clients continue");
+  v.field("tokens", o.tokens, "tokens that each client writes", {.at_least = 1, .at_most = 1e6});
+  v.field("temperature", o.temperature, "0 always takes the likeliest token", {.at_least = 0});
+  v.field("top_k", o.top_k, "draws among the k likeliest tokens; 0: all");
+  v.field("top_p", o.top_p, "draws among the likeliest tokens whose probabilities reach p",
+          {.above = 0, .at_most = 1});
+  v.field("clients", o.clients, "how many write at once", {.at_least = 1, .at_most = 1e5});
+  v.field("delay", o.delay, "between two hosts, one way");
+  v.field("rate", o.rate, "the rate of each line, both ways", {.above = 0});
+  v.field("layer_time", o.layer_time, "the time of one token in one layer of a server");
+  v.field("cache", o.cache, "tokens times layers that each server keeps for sessions",
+          {.at_least = 1});
+  v.field("route", o.route,
+          "`fastest`: the least round trips and computing; `spread`: servers are drawn by their "
+          "number of layers, which shares out the load of many clients",
+          {.one_of = "fastest, spread"});
+  v.field("activations", o.activations,
+          "codec of activations on the wire. All but `none` round at each hop, so that the text "
+          "depends on the route",
+          {.one_of = "none, float16, bfloat16, blockwise8"});
+  v.field("weights", o.weights, "form of the weights in a server's memory: 4, 2 or 1 bytes each",
+          {.one_of = "float32, bfloat16, int8"});
+  v.field("lifetime", o.lifetime, "the mean life of a server, exponential; 0: for ever");
+  v.field("downtime", o.downtime, "the mean time after which a dead server is back, exponential");
+  v.field("stop_time", o.stop_time, "the run ends then, in virtual time after its beginning");
+}
+
+} // namespace shoal::scenarios

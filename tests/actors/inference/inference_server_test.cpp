@@ -1,0 +1,219 @@
+// actors/inference/inference_server by itself: limits, abuse, passes without state, and batches.
+#include "tests/actors/inference/inference_lab.hpp"
+
+#include <cmath>
+
+using namespace shoal;
+using namespace shoal::actors;
+using namespace shoal::actors::testing;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// A host that sends messages to server 0 and keeps the answers.
+struct stranger {
+  explicit stranger(inference_lab& of, const std::string& name = "stranger")
+      : lab(of), host(of.world.add_host(name)) {
+    log = std::make_shared<answers::log>();
+    actor = lab.world.spawn<answers>(host, log);
+  }
+  using answers = collector<inference_output, inference_refused>;
+
+  inference_step step(std::uint64_t session, std::uint32_t from, std::vector<float> values) {
+    inference_step out;
+    out.reply_to = actor;
+    out.session = session;
+    out.token = ++token;
+    out.first = 0;
+    out.last = 5;
+    out.samples = 1;
+    out.most = 10;
+    out.from = from;
+    out.time = static_cast<std::uint32_t>(values.size() / 8);
+    out.activations = payload{std::move(values)};
+    return out;
+  }
+  template <class Message>
+  void send(Message m) {
+    caf::send_as(actor, lab.actor_of(0), std::move(m));
+    lab.world.run_for(100ms);
+  }
+  std::vector<inference_output>& outputs() { return std::get<0>(*log); }
+  /// The reason of the last refusal, or none.
+  refusal refused() {
+    auto& all = std::get<1>(*log);
+    const auto out = all.empty() ? refusal::none : static_cast<refusal>(all.back().why);
+    all.clear();
+    return out;
+  }
+
+  inference_lab& lab;
+  mini_host& host;
+  std::shared_ptr<answers::log> log;
+  caf::actor actor;
+  std::uint64_t token = 0;
+};
+
+std::vector<float> some_values(std::size_t tokens, std::uint64_t seed) {
+  std::vector<float> out(tokens * 8);
+  auto random = stream(seed, "values");
+  for (auto& each : out) each = static_cast<float>(random.normal());
+  return out;
+}
+
+} // namespace
+
+TEST_CASE("a server refuses steps that do not fit, with the reason") {
+  const auto model = random_model();
+  inference_lab lab(model);
+  lab.add_server({0, 5}, {.cache = 100});
+  lab.world.settle();
+  stranger client(lab);
+  const auto refusal_of = [&](inference_step m) {
+    client.send(std::move(m));
+    return client.refused();
+  };
+  CHECK(refusal_of(client.step(1, 1, some_values(1, 1))) == refusal::unknown_session);
+  auto m = client.step(1, 0, some_values(1, 1));
+  m.last = 6;
+  CHECK(refusal_of(m) == refusal::wrong_layers);
+  m.last = 0;
+  CHECK(refusal_of(m) == refusal::wrong_layers);
+  m = client.step(1, 0, some_values(1, 1));
+  m.time = 2;
+  CHECK(refusal_of(m) == refusal::wrong_values);
+  m = client.step(1, 0, some_values(1, 1));
+  m.most = 65;
+  CHECK(refusal_of(m) == refusal::wrong_position);
+  m.most = 21;
+  CHECK(refusal_of(m) == refusal::no_cache); // 21 tokens of 5 layers
+  auto bad = some_values(1, 1);
+  bad[3] = std::nanf("");
+  CHECK(refusal_of(client.step(1, 0, bad)) == refusal::wrong_values);
+  m = client.step(1, 0, some_values(1, 1));
+  m.activations = payload::size_only(32);
+  CHECK(refusal_of(m) == refusal::wrong_values);
+  CHECK(client.outputs().empty());
+
+  CHECK(refusal_of(client.step(1, 0, some_values(3, 1))) == refusal::none);
+  CHECK(refusal_of(client.step(1, 4, some_values(1, 1))) == refusal::wrong_position);
+  CHECK(refusal_of(client.step(1, 3, some_values(8, 1))) == refusal::wrong_position);
+  CHECK(refusal_of(client.step(1, 3, some_values(7, 1))) == refusal::none);
+  CHECK(client.outputs().size() == 2);
+}
+
+TEST_CASE("a step that goes back has the result of a session that never went further") {
+  const auto model = random_model();
+  inference_lab lab(model);
+  lab.add_server({0, 5});
+  lab.world.settle();
+  stranger client(lab);
+  const auto values = some_values(4, 2);
+  const auto part = [&](std::size_t from, std::size_t to) {
+    return std::vector<float>(values.begin() + static_cast<long>(from * 8),
+                              values.begin() + static_cast<long>(to * 8));
+  };
+  client.send(client.step(1, 0, part(0, 4)));
+  client.send(client.step(2, 0, some_values(3, 9)));
+  client.send(client.step(2, 0, part(0, 2)));
+  client.send(client.step(2, 2, part(2, 4)));
+  REQUIRE(client.outputs().size() == 4);
+  const auto whole = client.outputs()[0].activations.floats();
+  const auto tail = client.outputs()[3].activations.floats();
+  CHECK(std::equal(tail.begin(), tail.end(), whole.begin() + 2 * 8));
+}
+
+TEST_CASE("values that overflow in one session do not harm the others of the batch") {
+  const auto model = random_model();
+  inference_lab lab(model);
+  lab.add_server({0, 5});
+  lab.world.settle();
+  stranger first(lab, "first"), second(lab, "second");
+  std::vector<float> huge(8, 3e38F);
+  // All three steps wait for the first batch, and are one batch then.
+  caf::send_as(first.actor, lab.actor_of(0), first.step(1, 0, some_values(1, 1)));
+  caf::send_as(first.actor, lab.actor_of(0), first.step(2, 0, huge));
+  caf::send_as(second.actor, lab.actor_of(0), second.step(1, 0, some_values(2, 3)));
+  lab.world.run_for(1s);
+  CHECK(first.outputs().size() == 1);
+  CHECK(first.refused() == refusal::wrong_values);
+  REQUIRE(second.outputs().size() == 1);
+  stranger third(lab, "third");
+  third.send(third.step(7, 0, some_values(2, 3)));
+  REQUIRE(third.outputs().size() == 1);
+  CHECK(std::ranges::equal(third.outputs()[0].activations.floats(),
+                           second.outputs()[0].activations.floats()));
+  const auto batches = lab.world.observed<batch_done>();
+  REQUIRE(batches.size() == 3);
+  CHECK(batches[1].second.steps == 2);
+}
+
+TEST_CASE("a pass without state has the gradient of the model's own blocks") {
+  const auto model = random_model();
+  inference_lab lab(model);
+  lab.add_server({0, 5});
+  lab.world.settle();
+  stranger client(lab);
+  const auto values = some_values(6, 4), slopes = some_values(6, 5);
+  const learn::pass_shape shape{2, 3};
+  auto x = values;
+  std::vector<std::vector<float>> entered;
+  for (std::size_t i = 1; i < 4; ++i) {
+    entered.push_back(x);
+    x = model.layers[i]->forward(shape, x).value();
+  }
+  auto g = slopes;
+  for (std::size_t i = 4; i-- > 1;) g = model.layers[i]->backward(shape, entered[i - 1], g).value();
+  client.send(pass_request{client.actor, 1, 1, 4, 2, 3, 0, payload{values}, {}});
+  client.send(pass_request{client.actor, 2, 1, 4, 2, 3, 0, payload{values}, payload{slopes}});
+  REQUIRE(client.outputs().size() == 2);
+  CHECK(std::ranges::equal(client.outputs()[0].activations.floats(), x));
+  CHECK(std::ranges::equal(client.outputs()[1].activations.floats(), g));
+}
+
+TEST_CASE("sessions of a client that dies are closed and their cache is free again") {
+  const auto model = random_model();
+  inference_lab lab(model);
+  lab.add_server({0, 5}, {.cache = 100});
+  lab.world.settle();
+  {
+    stranger client(lab);
+    client.send(client.step(1, 0, some_values(1, 1)));
+    client.send(client.step(2, 0, some_values(1, 1)));
+    CHECK(client.outputs().size() == 2);
+    client.send(client.step(3, 0, some_values(1, 1)));
+    CHECK(client.refused() == refusal::no_cache);
+    client.host.kill();
+    lab.world.run_for(1s);
+  }
+  stranger next(lab, "next");
+  next.send(next.step(1, 0, some_values(1, 1)));
+  CHECK(next.refused() == refusal::none);
+}
+
+TEST_CASE("a draining server takes no new session and finishes those it has") {
+  const auto model = random_model();
+  inference_lab lab(model);
+  lab.add_server({0, 5});
+  lab.world.settle();
+  stranger client(lab);
+  client.send(client.step(1, 0, some_values(1, 1)));
+  lab.world.send(lab.actor_of(0), tick{inference_server::drain, 0});
+  client.send(client.step(1, 1, some_values(1, 2)));
+  CHECK(client.outputs().size() == 2);
+  client.send(client.step(2, 0, some_values(1, 1)));
+  CHECK(client.refused() == refusal::drains);
+}
+
+TEST_CASE("an answer may not go to a third host") {
+  const auto model = random_model();
+  inference_lab lab(model);
+  lab.add_server({0, 5});
+  lab.world.settle();
+  stranger client(lab), victim(lab, "victim");
+  auto m = client.step(1, 0, some_values(1, 1));
+  m.reply_to = victim.actor;
+  client.send(m);
+  CHECK(victim.outputs().empty());
+  CHECK(lab.seen<misbehaved>() == 1);
+}
