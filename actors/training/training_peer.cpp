@@ -282,7 +282,10 @@ void training_peer::on_found(const found& answer) {
   heard_ = true;
   const auto owner_of = [this](const caf::actor& address) {
     const auto whose = caf::actor_cast<caf::strong_actor_ptr>(address);
-    return progress_table::owner{here().peer_of(whose), here().member_of(whose)};
+    const auto member = here().member_of(whose);
+    // Nobody waits for a banned member, or for its samples.
+    return here().is_banned(member) ? progress_table::owner{}
+                                    : progress_table::owner{here().peer_of(whose), member};
   };
   parts_->others.replace(answer.records, here().id(), now(), owner_of,
                          actors::member_of(here().key()));

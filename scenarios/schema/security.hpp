@@ -1,4 +1,4 @@
-// What `security` means for the rounds of a scenario.
+// The rounds of a scenario with `security`: their aggregator and their guard.
 #pragma once
 
 #include "scenarios/schema/reader.hpp"
