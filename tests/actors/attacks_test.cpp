@@ -1,3 +1,4 @@
+#include "actors/averaging/certificate.hpp"
 #include "actors/averaging/messages.hpp"
 #include "actors/averaging/round.hpp"
 #include "actors/conduct/attacks.hpp"
@@ -161,4 +162,27 @@ TEST_CASE("attacks on values change a contribution, and leave one of weight zero
   CHECK(std::hypot(random[0], random[1]) == doctest::Approx(3 * std::sqrt(5.0)));
   request.weight = 0;
   CHECK(attacked("flipped_signs", 10) == std::vector<float>{1, -2});
+}
+
+TEST_CASE("two votes are each signed, and together they prove the deed to anybody") {
+  attack_world w;
+  const auto lies = make_conduct(options_of("two_votes"), w.attacker);
+  auto first = vote();
+  first.by = w.attacker.sign(vote_statement(first.group, first.version));
+  const auto sent = w.altered(*lies, caf::make_message(first));
+  REQUIRE(sent.size() == 2);
+  const auto second = sent[1].content.get_as<member_ready>(0);
+  CHECK(sent[0].content.get_as<member_ready>(0).version == first.version);
+  CHECK((second.group == first.group && second.version != first.version));
+  evidence proof;
+  proof.culprit = w.attacker.key();
+  proof.subject = first.group;
+  proof.first = first.version;
+  proof.second = second.version;
+  proof.first_by = first.by;
+  proof.second_by = second.by;
+  CHECK(holds(proof, [&](const key256& key, const digest& text, const signature& by) {
+    return w.victim.is_signed_by(key, text, by);
+  }));
+  CHECK(w.altered(*lies, caf::make_message(join_withdrawn{4})).size() == 1);
 }

@@ -208,7 +208,7 @@ TEST_CASE("every honest host bans a member that votes twice, and no later round 
   CHECK(groups_of_others.size() >= 3);
   for (const auto& group : groups_of_culprit) CHECK_FALSE(groups_of_others.contains(group));
   CHECK(run.summary().epochs == 12);
-  CHECK(rule(run.summary(), "no_honest_accused").violated == 0);
+  CHECK(e2e::rule(run.summary(), "no_honest_accused").violated == 0);
 
   const auto story = explain_case(folder / "run", 1);
   REQUIRE(story.ok());

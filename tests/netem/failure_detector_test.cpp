@@ -116,3 +116,16 @@ TEST_CASE("actions that wait for the end of a pause run in order and a death dro
   CHECK_FALSE(d.paused(1));
   CHECK(d.paused_time(1, 9s) == 1s); // a pause that ends by death does not count
 }
+
+TEST_CASE("machines of which one refuses the other are cut off for good, and reach everyone else") {
+  failure_detector d(5s);
+  CHECK(d.refuse(3, 1, 10s));
+  CHECK_FALSE(d.refuse(1, 3, 12s)); // known
+  CHECK(d.any_cut());
+  CHECK((d.blocked(1, 3) && d.blocked(3, 1)));
+  CHECK_FALSE((d.blocked(1, 2) || d.blocked(3, 2)));
+  CHECK_FALSE(d.cut_off(1, 3, 15s - 1ns));
+  CHECK((d.cut_off(1, 3, 15s) && d.cut_off(3, 1, 15s)));
+  d.remove_cut(d.add_cut(cut::isolating({1}, traffic_direction::both), 20s));
+  CHECK(d.blocked(1, 3));
+}

@@ -27,3 +27,20 @@ TEST_CASE("a node's report whose counts are none is refused") {
       CHECK_FALSE(node_report_from_json(changed).ok());
     }
 }
+
+TEST_CASE("a node's report has its bans, and a report of an earlier version has none") {
+  node_report report;
+  report.bans.push_back(
+      {"00ff", "mallory", "two votes in one round", "2026-11-21T21:00:00Z", "vote ab"});
+  const auto read = node_report_from_json(to_json(report));
+  REQUIRE(read.ok());
+  CHECK(*read == report);
+  auto text = to_json(node_report{});
+  const std::string none = "  \"bans\": [],\n";
+  const auto at = text.find(none);
+  REQUIRE(at != std::string::npos);
+  text.erase(at, none.size());
+  const auto old = node_report_from_json(text);
+  REQUIRE(old.ok());
+  CHECK(old->bans.empty());
+}
