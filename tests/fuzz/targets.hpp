@@ -18,7 +18,7 @@ namespace shoal::fuzz {
 // clang-format off
 #define SHOAL_FUZZ_TARGETS(X)                                                                      \
   X(certificates) X(checkpoint) X(codecs) X(dht_records) X(frames) X(http)                         \
-  X(messages) X(node_report) X(scenario) X(strangers) X(traces) X(yaml)
+  X(liars) X(messages) X(node_report) X(scenario) X(strangers) X(traces) X(yaml)
 // clang-format on
 
 using bytes = std::span<const std::byte>;
