@@ -6,6 +6,7 @@
 #include "actors/averaging/averager_messages.hpp"
 #include "actors/averaging/messages.hpp"
 #include "actors/data/messages.hpp"
+#include "actors/data/proof_messages.hpp"
 #include "actors/dht/messages.hpp"
 #include "actors/host_messages.hpp"
 #include "actors/message_list.hpp"
@@ -15,7 +16,8 @@
 
 namespace shoal::actors {
 
-using all_messages = joined<averager_messages, dht_messages, data_messages, averaging_messages,
-                            state_messages, host_messages, reachability_messages, trust_messages>;
+using all_messages =
+    joined<averager_messages, dht_messages, data_messages, proof_messages, averaging_messages,
+           state_messages, host_messages, reachability_messages, trust_messages>;
 
 } // namespace shoal::actors
