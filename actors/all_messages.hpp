@@ -7,6 +7,7 @@
 #include "actors/averaging/guard_messages.hpp"
 #include "actors/averaging/messages.hpp"
 #include "actors/data/messages.hpp"
+#include "actors/data/proof_messages.hpp"
 #include "actors/dht/messages.hpp"
 #include "actors/host_messages.hpp"
 #include "actors/inference/messages.hpp"
@@ -19,8 +20,8 @@
 namespace shoal::actors {
 
 using all_messages =
-    joined<averager_messages, dht_messages, data_messages, averaging_messages, state_messages,
-           host_messages, reachability_messages, trust_messages, guard_messages, verdict_messages,
-           inference_messages>;
+    joined<averager_messages, dht_messages, data_messages, proof_messages, averaging_messages,
+           state_messages, host_messages, reachability_messages, trust_messages, guard_messages,
+           verdict_messages, inference_messages>;
 
 } // namespace shoal::actors

@@ -287,11 +287,11 @@ void matchmaking::on(const join_rejected& message, const caf::strong_actor_ptr& 
   const auto refused_by = rank_of(*leader_, refuser);
   leader_.reset();
   accepted_ = false;
-  // Only a leader that precedes the refuser is accepted, so no peer is sent in a circle. Otherwise
-  // this peer's data on the refuser is old: the refuser does not count as a leader until the next
-  // look-up.
-  if (message.suggested_peer != self_.peer && is_of(message.suggested_peer, message.suggested) &&
-      near_now(message.suggested_deadline) &&
+  // Only a leader that precedes the refuser, and did not refuse this peer, is accepted: there are
+  // no circles. Otherwise the refuser does not count as a leader until the next look-up.
+  const auto known = ready_.find(message.suggested_peer);
+  if ((known == ready_.end() || !known->second.refused) && message.suggested_peer != self_.peer &&
+      is_of(message.suggested_peer, message.suggested) && near_now(message.suggested_deadline) &&
       rank{is_bad(message.suggested), message.suggested_deadline, message.suggested_peer} <
           refused_by)
     learn(message.suggested_peer, message.suggested, {message.suggested_deadline, true});

@@ -17,10 +17,10 @@ namespace {
 constexpr std::uint64_t most_listed_index_blocks = 4096;
 /// Ranges that the commits of one member may make the shard report in each lease time.
 constexpr std::uint64_t most_reported = 4096;
+/// Certificates of one member that prove nothing, in each lease time: each costs many signatures.
+constexpr std::uint64_t most_false_proofs = 16;
 /// In each sixteenth of a lease time, a member may waste as many samples as it may have leased.
 constexpr int waste_refills = 16;
-
-enum timer : std::uint32_t { lease_timer = 1, publish_timer = 2, beat_timer = 3, look_token = 1 };
 
 } // namespace
 
@@ -42,6 +42,7 @@ public:
     of_.clients_.clear();
     of_.peers_of_.clear();
     of_.owed_.clear();
+    of_.proofs_.forget_waiting(); // peers repeat them to the new primary
     of_.publish();
     of_.arm_lease_timer();
   }
@@ -74,8 +75,9 @@ data_shard::data_shard(caf::actor_config& config, host& on, data_shard_config se
     : protocol_actor(config, on), settings_(std::move(settings)), source_(std::move(source)),
       ledger_(std::move(ledger)),
       budgets_({{settings_.max_leased * waste_refills, settings_.max_leased, most_reported,
-                 settings_.max_leased * waste_refills},
-                settings_.lease_time}) {
+                 settings_.max_leased * waste_refills, most_false_proofs},
+                settings_.lease_time}),
+      proofs_(settings_.max_ranges) {
   SHOAL_CHECK(source_ != nullptr && ledger_ != nullptr, "a shard needs a source and a ledger");
   SHOAL_CHECK(source_->sample_bytes() > 0, "samples have a size");
   if (settings_.replication.replicas < 2) return;
@@ -90,6 +92,7 @@ data_shard::~data_shard() = default;
 void data_shard::on_exit() {
   clients_.clear();
   peers_of_.clear();
+  proofs_.forget_waiting();
   helper_ = {};
   if (replica_) replica_->clear();
   settings_.dht = nullptr;
@@ -109,15 +112,13 @@ caf::behavior data_shard::make_behavior() {
       [this](const sample_request& what) { on_request(what); },
       [this](const samples_returned& what) { on_returned(what); },
       [this](const copies_wanted& what) { on_copies(what); },
-      [this](const commit& what) {
-        on_commit(what, [this, sender = caf::actor_cast<caf::actor>(current_sender()),
-                         group = what.group] {
-          if (sender) send(sender, commit_received{group});
-        });
-      },
+      [this](const commit& what) { on_commit(what); },
+      [this](const proven_commit& what) { on_commit(what); },
+      [this](const commit_proof& what) { on_proof(what); },
       [this](const tick& what) {
         if (what.kind == lease_timer) on_lease_timer();
         if (what.kind == publish_timer) publish();
+        if (what.kind == proof_timer) on_proof_timer();
       },
       [this](const dial_request& what) { on_dial_request(what); },
       [this](const dialled& what) { on_dialled(what); },
@@ -143,14 +144,15 @@ caf::behavior data_shard::replica_behavior() {
       },
       [this](const copies_wanted& what) { on_copies(what); },
       [this](const commit& what) {
-        const auto sender = caf::actor_cast<caf::actor>(current_sender());
-        if (!answers()) {
-          if (sender) send(sender, not_primary{replica_->known_primary()});
-          return;
-        }
-        on_commit(what, [this, sender, group = what.group] {
-          if (sender) send(sender, commit_received{group});
-        });
+        if (answers()) return on_commit(what);
+        refer_to_primary();
+      },
+      [this](const proven_commit& what) {
+        if (answers()) return on_commit(what);
+        refer_to_primary();
+      },
+      [this](const commit_proof& what) {
+        if (answers()) on_proof(what);
       },
       [this](const dial_request& what) { on_dial_request(what); },
       [this](const dialled& what) { on_dialled(what); },
@@ -172,6 +174,7 @@ caf::behavior data_shard::replica_behavior() {
           publish();
           set_timer(settings_.record_lifetime / 2, publish_timer);
         }
+        if (what.kind == proof_timer) on_proof_timer();
         if (what.kind == beat_timer) {
           if (replica_->beat())
             send(settings_.dht, lookup{std::string{data_shard_key}, address(), look_token});
@@ -324,93 +327,6 @@ void data_shard::refuse_claim(peer_id peer, std::string what, std::vector<sample
   replica_->when_roles_confirmed([this, peer, what = std::move(what), ranges = std::move(ranges)] {
     if (!ledger_->may_be_leased_elsewhere(ranges)) misbehaviour(peer, what);
   });
-}
-
-void data_shard::on_commit(const commit& what, std::function<void()> then) {
-  const auto sender = sender_member();
-  const auto refuse = [&](std::string why) {
-    misbehaviour(sender_peer(), "commit: " + std::move(why));
-    // Also confirmed, so that the sender does not repeat it.
-    replicate(then);
-  };
-  if (sender.is_zero()) return misbehaviour(0, "commit: from nobody");
-  if (what.entries.size() > settings_.max_entries) return refuse("too many members");
-  // A commit with any error is refused as a whole.
-  std::vector<std::vector<sample_range>> checked;
-  checked.reserve(what.entries.size());
-  for (const auto& entry : what.entries) {
-    auto ranges = checked_ranges(entry.ranges, settings_.max_ranges);
-    if (!ranges) return refuse(ranges.error());
-    checked.push_back(std::move(*ranges));
-  }
-  if (auto said = commit_is_plausible(what, sender, checked); !said) return refuse(said.error());
-  for (const auto& ranges : checked)
-    budgets_.take(sender, member_budgets::claimed, ledger_->unrecorded(ranges), now());
-  bool known = true;
-  for (std::size_t i = 0; replica_ && i < checked.size(); ++i)
-    known = known &&
-            ledger_->may_be_leased_elsewhere(ledger_->unknown_to(what.entries[i].peer, checked[i]));
-  if (known) return commit_all(what, sender, checked, then);
-  replica_->when_roles_confirmed(
-      [this, what, sender, checked = std::move(checked), then = std::move(then)] {
-        commit_all(what, sender, checked, then);
-      });
-}
-
-result<void>
-data_shard::commit_is_plausible(const commit& what, member_id sender,
-                                std::span<const std::vector<sample_range>> ranges) const {
-  if (what.parts_total == 0) return failure{"a round without parts"};
-  for (const auto& entry : what.entries)
-    if (entry.parts_included > what.parts_total)
-      return failure{"more parts included than there are"};
-  std::size_t count = 0;
-  std::uint64_t claimed = 0;
-  for (const auto& each : ranges) {
-    count += each.size();
-    claimed += ledger_->unrecorded(each);
-  }
-  if (count > settings_.max_ranges) return failure{"too many ranges of samples"};
-  // Without the limit, a member could fill the memory with samples that no shard has issued.
-  if (claimed > budgets_.left(sender, member_budgets::claimed, now()))
-    return failure{"claims more samples of other shards than one member may"};
-  if (budgets_.left(sender, member_budgets::reported, now()) == 0)
-    return failure{"too many commits that contradict others"};
-  return {};
-}
-
-void data_shard::commit_all(const commit& what, member_id sender,
-                            std::span<const std::vector<sample_range>> ranges,
-                            const std::function<void()>& then) {
-  for (std::size_t i = 0; i < ranges.size(); ++i)
-    commit_one(what, sender, what.entries[i].peer, ranges[i], what.entries[i].parts_included);
-  replicate(then);
-}
-
-void data_shard::commit_one(const commit& what, member_id sender, peer_id peer,
-                            std::span<const sample_range> ranges, std::uint32_t parts_included) {
-  auto result =
-      ledger_->commit(peer, ranges, what.epoch, what.group, parts_included, what.parts_total);
-  budgets_.take(sender, member_budgets::reported, result.repeated.size() + result.disputed.size(),
-                now());
-  if (!result.unknown.empty()) misbehaviour(0, "commit: samples that their peer never got");
-  moved(sample_state::committed, peer, std::move(result.committed), what, parts_included);
-  moved(sample_state::partial, peer, std::move(result.partial), what, parts_included);
-  if (!result.returned.empty()) {
-    tell_lost(peer, result.returned);
-    moved(sample_state::returned, peer, std::move(result.returned), what, parts_included);
-  }
-  for (auto& other : result.revoked) {
-    tell_lost(other.peer, std::move(other.ranges));
-    forget_idle(other.peer);
-  }
-  if (!result.repeated.empty())
-    here().observe(samples_reported{"repeated: two peers may have used them", peer, what.epoch,
-                                    std::move(result.repeated)});
-  if (!result.disputed.empty())
-    here().observe(samples_reported{"disputed: members of the round say different parts", peer,
-                                    what.epoch, std::move(result.disputed)});
-  forget_idle(peer);
 }
 
 void data_shard::on_lease_timer() {

@@ -16,7 +16,10 @@
 //
 // Trust: a peer is the host that sent the message. It changes its own leases only, and gets samples
 // at its own host only. Each member has limits: leased samples, and the budgets of
-// member_budgets.hpp. A commit still speaks for other peers (commit_is_plausible).
+// member_budgets.hpp. A commit speaks for other peers, so it counts with the certificate of its
+// round only, and for the samples that each member signed (commit_proofs.hpp). Methods without
+// certified steps have no such proof: there a member can name a round that never was
+// (data_shard_config::proves_rounds).
 //
 // Bytes on the wire: samples * sample_bytes, in ceil(samples / (chunk_bytes / sample_bytes))
 // messages for each contiguous range.
@@ -25,8 +28,10 @@
 // shard_replica.hpp has the protocol of replicas. A shard without replicas runs no such protocol.
 #pragma once
 
+#include "actors/data/commit_proofs.hpp"
 #include "actors/data/member_budgets.hpp"
 #include "actors/data/messages.hpp"
+#include "actors/data/proof_messages.hpp"
 #include "actors/data/sample_ledger.hpp"
 #include "actors/data/sample_source.hpp"
 #include "actors/data/shard_hosts.hpp"
@@ -61,6 +66,8 @@ struct data_shard_config {
   std::uint64_t max_leased = 1 << 16;  ///< samples that one member may have leased
   std::uint32_t max_ranges = 1 << 16;  ///< limit for the lists of a message
   std::uint32_t max_entries = 1 << 12; ///< members in one commit
+  /// A commit counts only with the certificate of its round. Requires: each peer has it.
+  bool proves_rounds = false;
   caf::actor dht; ///< DHT node of this host; empty: the shard publishes nothing
   duration record_lifetime = std::chrono::minutes{1};
   replica_config replication;
@@ -88,6 +95,13 @@ protected:
 
 private:
   class replica_world;
+  enum timer : std::uint32_t {
+    lease_timer = 1,
+    publish_timer = 2,
+    beat_timer = 3,
+    proof_timer = 4,
+    look_token = 1
+  };
 
   void on_request(const sample_request& what);
   /// True if `member` may get `credit` more samples. Reports why not.
@@ -103,18 +117,48 @@ private:
   /// them again, or has lost track of them.
   void report_doubtful(peer_id peer, std::span<const sample_range> ranges);
   void on_returned(const samples_returned& what);
-  /// Calls `then` when the result is replicated; never if this primary yields first.
-  void on_commit(const commit& what, std::function<void()> then);
-  /// Succeeds if the commit is well-formed and its sender is within its limits. The check of the
-  /// round's certificate belongs here, too. Without it, a member can name a round that never was,
-  /// and so end the leases of other peers.
-  result<void> commit_is_plausible(const commit& what, member_id sender,
-                                   std::span<const std::vector<sample_range>> ranges) const;
-  void commit_all(const commit& what, member_id sender,
-                  std::span<const std::vector<sample_range>> ranges,
-                  const std::function<void()>& then);
-  void commit_one(const commit& what, member_id sender, peer_id peer,
-                  std::span<const sample_range> ranges, std::uint32_t parts_included);
+  // Commits: data_shard_commits.cpp.
+  /// A commit with its sender.
+  struct handed_in {
+    commit what;
+    peer_id peer = 0;
+    member_id member;
+    /// Confirms the commit. Called when the result is replicated; never if this primary yields.
+    std::function<void()> then;
+  };
+  /// The samples of one member of a commit. The budgets of `charged` pay for them.
+  struct committed_entry {
+    peer_id peer = 0;
+    member_id charged;
+    std::vector<sample_range> ranges;
+    std::uint32_t parts_included = 0;
+  };
+  enum class proof { holds, wrong, incomplete };
+
+  void on_commit(const commit& what);
+  void on_commit(const proven_commit& what);
+  void on_proof(const commit_proof& what);
+  void on_proof_timer();
+  handed_in received(const commit& what);
+  void refuse(const handed_in& what, std::string why);
+  void take(handed_in what);
+  void take_proven(const handed_in& what);
+  void take_unproven(const handed_in& what);
+  /// Checks the certificate that the sender gives for `round`. `complete`: with its voters'
+  /// certificates.
+  proof check_proof(const group_id& round, const certified_round& by, bool complete);
+  /// Handles the commits that waited for this proof.
+  void round_proven(const group_id& round);
+  void ask_for_proofs();
+  void wait_for_proofs();
+  handed_in resumed(commit_proofs::waiting what);
+  void refer_to_primary();
+  /// Succeeds if the commit is well-formed and its sender is within its limits.
+  result<void> commit_is_plausible(const handed_in& what,
+                                   std::span<const committed_entry> entries) const;
+  void commit_when_known(const handed_in& what, std::vector<committed_entry> entries);
+  void commit_all(const handed_in& what, std::span<const committed_entry> entries);
+  void commit_one(const commit& what, const committed_entry& entry);
   /// Handles the claim of `peer` to `ranges` that it never got here. The peer is reported as
   /// faulty, unless another primary leased them to it.
   void refuse_claim(peer_id peer, std::string what, std::vector<sample_range> ranges);
@@ -148,6 +192,8 @@ private:
   std::map<peer_id, client> clients_;               // peers with leases
   std::map<member_id, std::set<peer_id>> peers_of_; // the peers in clients_
   member_budgets budgets_;
+  commit_proofs proofs_;
+  bool proof_timer_runs_ = false;
   bool said_exhausted_ = false;
   bool lease_timer_runs_ = false;
   std::unique_ptr<replica_world> replica_world_;

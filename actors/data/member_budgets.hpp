@@ -17,10 +17,11 @@ namespace shoal::actors {
 class member_budgets {
 public:
   enum kind : std::size_t {
-    wasted,   ///< samples that were sent and then returned, or whose lease ended
-    claimed,  ///< samples that the member says another primary leased
-    reported, ///< ranges that the member's commits made the shard report
-    copied    ///< samples that the member asked copies of
+    wasted,      ///< samples that were sent and then returned, or whose lease ended
+    claimed,     ///< samples that the member says another primary leased
+    reported,    ///< ranges that the member's commits made the shard report
+    copied,      ///< samples that the member asked copies of
+    false_proofs ///< certificates of the member that prove nothing
   };
   struct limits {
     std::array<std::uint64_t, 4> most{}; ///< by kind

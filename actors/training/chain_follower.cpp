@@ -1,5 +1,7 @@
 #include "actors/training/chain_follower.hpp"
 
+#include "actors/averaging/certificate.hpp"
+
 #include <algorithm>
 #include <iterator>
 #include <span>
@@ -30,6 +32,18 @@ chain_follower::chain_follower(settings how, chain_point start, member_id self)
 
 bool chain_follower::knows(const chain_point& state) const {
   return own_.contains(state) || is_ahead(state);
+}
+
+std::shared_ptr<const round_certificate>
+chain_follower::certificate_of(const group_id& round) const {
+  constexpr std::size_t most_steps_back = 256;
+  const auto find = [&](auto step, auto end) -> std::shared_ptr<const round_certificate> {
+    for (std::size_t back = 0; step != end && back < most_steps_back; ++step, ++back)
+      if ((*step)->certificate->round() == round) return (*step)->certificate;
+    return nullptr;
+  };
+  if (auto ahead = find(ahead_.rbegin(), ahead_.rend())) return ahead;
+  return find(own_.steps().rbegin(), own_.steps().rend());
 }
 
 bool chain_follower::may_adopt(const chain_point& state) const {

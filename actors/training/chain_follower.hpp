@@ -24,6 +24,7 @@
 
 #include <cstddef>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <vector>
@@ -52,6 +53,8 @@ public:
   step_ptr step_to(const chain_point& state) const;
   /// The step after a state of the leading branch, which names the root of that state.
   step_ptr step_from(const chain_point& state) const;
+  /// The certificate of one of the last steps; null if none of them is of this round.
+  std::shared_ptr<const round_certificate> certificate_of(const group_id& round) const;
   /// True if the peer may move to this state: it is on the leading branch, and the own chain does
   /// not lead there.
   bool may_adopt(const chain_point& state) const;

@@ -27,15 +27,12 @@ chain_answer page_after(const chain& own, std::span<const chain_point> locator, 
       out.more = 1;
       break;
     }
-    certified_round round{certificate.roster, static_cast<std::uint8_t>(certificate.second ? 1 : 0),
-                          certificate.version, certificate.votes, certificate.declines};
-    round.roster.boundaries.clear(); // every peer computes them
     for (const auto& vote : certificate.votes) {
       const auto& key = certificate.roster.members[vote.member].key;
       if (const auto [at, is_new] = admitted.try_emplace(key); is_new)
         at->second = here.certificate_of(key);
     }
-    out.steps.push_back(std::move(round));
+    out.steps.push_back(sent_form(certificate));
   }
   for (auto& [key, text] : admitted)
     if (!text.empty()) out.admitted.push_back({key, std::move(text)});
@@ -45,25 +42,14 @@ chain_answer page_after(const chain& own, std::span<const chain_point> locator, 
 bool sensible(const chain_answer& page) {
   std::size_t members = 0;
   for (const auto& step : page.steps) {
-    const auto count = step.roster.members.size();
-    if (step.votes.size() > count || step.declines.size() > count) return false;
-    members += count;
+    if (!sensible(step)) return false;
+    members += step.roster.members.size();
   }
   // One roster alone may be larger than the bound.
   const bool small = members <= most_page_members || page.steps.size() == 1;
   return small && page.steps.size() <= most_page_steps &&
          page.admitted.size() <= std::max(members, std::size_t{1}) &&
          (page.more == 0 || !page.steps.empty());
-}
-
-std::shared_ptr<const round_certificate> certificate_of(const certified_round& round) {
-  auto out = std::make_shared<round_certificate>();
-  out->roster = round.roster;
-  out->second = round.second != 0;
-  out->version = round.version;
-  out->votes = round.votes;
-  out->declines = round.declines;
-  return out;
 }
 
 } // namespace shoal::actors

@@ -21,6 +21,4 @@ chain_answer page_after(const chain& own, std::span<const chain_point> locator, 
 /// True if a correct peer could send this page.
 bool sensible(const chain_answer& page);
 
-std::shared_ptr<const round_certificate> certificate_of(const certified_round& round);
-
 } // namespace shoal::actors

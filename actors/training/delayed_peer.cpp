@@ -10,7 +10,9 @@ namespace shoal::actors {
 delayed_peer::delayed_peer(caf::actor_config& config, host& on, peer_config options,
                            overlap_options how, std::shared_ptr<state_pool> pool, caf::actor dht)
     : peer(config, on, std::move(options),
-           {.repeats_steps = true, .overlaps_rounds = how.overlap != overlap::none},
+           {.repeats_steps = true,
+            .overlaps_rounds = how.overlap != overlap::none,
+            .most_weight = 2 * most_claimed(options)},
            std::move(pool), std::move(dht)),
       how_(how) {}
 

@@ -50,7 +50,8 @@ diloco_peer::diloco_peer(caf::actor_config& config, host& on, peer_config option
                      .steps_locally = true,
                      .method_state_bytes = work_of(*pool)->method_state_bytes(),
                      .follows_steps = true,
-                     .untimed_rounds = true},
+                     .untimed_rounds = true,
+                     .most_weight = 1},
                     pool, std::move(dht)),
       how_(std::move(how)), work_(work_of(*pool)) {}
 

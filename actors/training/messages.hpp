@@ -2,6 +2,7 @@
 // state, named by its id, or a step, named by step_object() of the state before it.
 #pragma once
 
+#include "actors/averaging/certified_round.hpp"
 #include "actors/averaging/messages.hpp"
 #include "actors/data/messages.hpp"
 #include "actors/ids.hpp"
@@ -100,29 +101,6 @@ struct chain_request {
   std::vector<chain_point> locator;
   caf::actor reply_to;
   SHOAL_MESSAGE(chain_request, x.locator, x.reply_to)
-};
-
-/// A round_certificate.
-struct certified_round {
-  group_begun roster;
-  std::uint8_t second = 0;
-  id128 version;
-  std::vector<member_signature> votes, declines;
-
-  template <class Inspector>
-  friend typename Inspector::result_type inspect(Inspector& f, certified_round& x) {
-    return f(x.roster, x.second, x.version, x.votes, x.declines);
-  }
-};
-/// The certificate by which the swarm has admitted a member's key.
-struct member_certificate {
-  key256 key;
-  std::string text;
-
-  template <class Inspector>
-  friend typename Inspector::result_type inspect(Inspector& f, member_certificate& x) {
-    return f(x.key, x.text);
-  }
 };
 
 /// A page of a chain: steps in order, from `common` on. `more`: there are further steps, which the

@@ -27,7 +27,8 @@ moshpit_peer::moshpit_peer(caf::actor_config& config, host& on, peer_config opti
            .untimed_rounds = rule->takes_no_device_time(),
            // An exhausted peer has this many.
            .most_samples = (1 + how.max_staleness) *
-                           std::max(options.target_batch, how.local_steps * options.micro_batch)},
+                           std::max(options.target_batch, how.local_steps * options.micro_batch),
+           .most_weight = 1},
           std::move(pool), std::move(dht)),
       how_(how), rule_(std::move(rule)), draws_(on.random_stream("moshpit.place")),
       coordinates_(how_.grid.dimensions - 1), averaged_(this->pool()->initial()) {

@@ -21,7 +21,10 @@ public:
   peer(caf::actor_config& config, host& on, peer_config options, std::shared_ptr<state_pool> pool,
        caf::actor dht)
       : peer(config, on, options,
-             {.repeats_steps = true, .proves_steps = true, .most_samples = most_claimed(options)},
+             {.repeats_steps = true,
+              .proves_steps = true,
+              .most_samples = most_claimed(options),
+              .most_weight = most_claimed(options)},
              std::move(pool), std::move(dht)) {}
   void on_exit() override;
 

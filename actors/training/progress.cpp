@@ -140,6 +140,33 @@ void progress_table::took_part(const std::set<member_id>& members, const state_i
   });
 }
 
+void progress_table::certified(const std::map<member_id, std::uint64_t>& weights,
+                               const member_id& self, double own_speed) {
+  const auto own = weights.find(self);
+  if (own == weights.end() || own->second == 0 || own_speed <= 0) return;
+  const auto scale = own_speed / static_cast<double>(own->second);
+  fastest_ = own_speed;
+  for (const auto& [member, weight] : weights) {
+    if (member == self) continue;
+    const auto now_shown = scale * static_cast<double>(weight);
+    const auto [known, is_new] = shown_.try_emplace(member, now_shown);
+    // One round in which a member had little does not say that it is slow.
+    if (!is_new) known->second = std::max(now_shown, known->second / 2);
+    fastest_ = std::max(fastest_, known->second);
+  }
+  std::erase_if(shown_, [this](const auto& one) {
+    return std::none_of(entries_.begin(), entries_.end(),
+                        [&](const auto& e) { return e.second.member == one.first; });
+  });
+}
+
+double progress_table::speed_of(const entry& of) const {
+  const auto said = static_cast<double>(of.what.millisamples_per_second) / 1000;
+  if (fastest_ <= 0 || of.member.is_zero()) return said;
+  const auto known = shown_.find(of.member);
+  return std::min(said, most_ratio * (known == shown_.end() ? fastest_ : known->second));
+}
+
 bool progress_table::counts(const entry& of) const {
   if (absences_.empty()) return true;
   const auto known = absences_.find(of.member);
@@ -198,8 +225,7 @@ double progress_table::samples_expected_on(const branch& which, duration now,
     const bool silent = to_seconds(looked_ - said) > reckoned + spare_seconds ||
                         (here && e.what.computes_for_ms == 0);
     const auto since = silent ? 0 : to_seconds(now - said);
-    const auto expected = (here ? static_cast<double>(e.what.samples) : 0.0) +
-                          since * static_cast<double>(e.what.millisamples_per_second) / 1000;
+    const auto expected = (here ? static_cast<double>(e.what.samples) : 0.0) + since * speed_of(e);
     sum += std::min(expected, static_cast<double>(most_.samples));
   }
   return sum;
@@ -208,8 +234,7 @@ double progress_table::samples_expected_on(const branch& which, duration now,
 double progress_table::samples_per_second_near(std::uint64_t epoch) const {
   double sum = 0;
   for (const auto& [peer, e] : entries_)
-    if (e.what.epoch + 1 >= epoch && e.what.epoch <= epoch + 1 && counts(e))
-      sum += static_cast<double>(e.what.millisamples_per_second) / 1000;
+    if (e.what.epoch + 1 >= epoch && e.what.epoch <= epoch + 1 && counts(e)) sum += speed_of(e);
   return sum;
 }
 

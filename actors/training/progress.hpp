@@ -119,6 +119,14 @@ public:
   /// two rounds, and not all of them.
   void took_part(const std::set<member_id>& members, const state_id& state);
 
+  /// A round has ended with a certificate for these weights, in samples. All members had the same
+  /// time for them, so their weights are to this peer's as their speeds are to `own_speed`. From
+  /// now on a claimed speed counts up to most_ratio times the speed that the weights show. A member
+  /// without a weight counts up to most_ratio times the fastest one.
+  void certified(const std::map<member_id, std::uint64_t>& weights, const member_id& self,
+                 double own_speed);
+  static constexpr double most_ratio = 4;
+
   /// For methods whose states have no chain: the leading branch among the records and `own`, by
   /// epoch, history and state. A branch does not count if its epoch is more than one beyond the
   /// upper median of all epochs. So it takes half of the members to move this peer far. Arriving
@@ -171,12 +179,16 @@ public:
 
 private:
   bool counts(const entry& of) const;
+  /// The speed in samples a second that counts for this record.
+  double speed_of(const entry& of) const;
   void keep_one_of_each_member();
 
   // A vector: sums over all entries are made several times for each message.
   std::vector<std::pair<peer_id, entry>> entries_;
   limits most_;
   std::map<member_id, unsigned> absences_; // rounds in a row that a member stayed away from
+  std::map<member_id, double> shown_;      // the speeds that certified weights show
+  double fastest_ = 0;                     // the largest of them and of this peer's; 0: unknown
   duration looked_{};                      // when the records were last read
   std::uint64_t looks_ = 0;
 };

@@ -1,5 +1,6 @@
 #include "actors/training/shard_client.hpp"
 
+#include "actors/averaging/certificate.hpp"
 #include "actors/failpoints.hpp"
 #include "actors/training/state_object.hpp"
 
@@ -222,11 +223,23 @@ void shard_client::ask_for_copies(std::vector<sample_range> ranges) {
 
 // -- commits --------------------------------------------------------------------------------------
 
-void shard_client::hand_in(commit round) {
-  if (shard_) io_.send(shard_, caf::make_message(round));
+void shard_client::hand_in(commit round, proof by, bool carries) {
+  if (shard_ && by && carries)
+    io_.send(shard_, caf::make_message(proven_commit{round, sent_form(*by)}));
+  else if (shard_)
+    io_.send(shard_, caf::make_message(round));
   if (shard_ && io_.failpoint(failpoint::commit_twice)) io_.send(shard_, caf::make_message(round));
-  if (unanswered_.size() == most_commits) unanswered_.pop_front();
+  if (unanswered_.size() == most_commits) {
+    proofs_.erase(unanswered_.front().group);
+    unanswered_.pop_front();
+  }
+  if (by) proofs_[round.group] = std::move(by);
   unanswered_.push_back(std::move(round));
+}
+
+shard_client::proof shard_client::proof_of(const group_id& round) const {
+  const auto found = proofs_.find(round);
+  return found == proofs_.end() ? nullptr : found->second;
 }
 
 void shard_client::hand_in_once(const commit& round) {
@@ -238,12 +251,20 @@ void shard_client::hand_in_once(const commit& round) {
 bool shard_client::on(const commit_received& what, const caf::strong_actor_ptr& sender) {
   if (!is_known(sender)) return false;
   std::erase_if(unanswered_, [&](const commit& sent) { return sent.group == what.group; });
+  proofs_.erase(what.group);
   return true;
 }
 
 std::uint32_t members_spoken_for(const round_result& result, bool unreachable) {
   const auto size = static_cast<std::uint32_t>(result.members.size());
   return unreachable || size <= small_group ? size : neighbours;
+}
+
+bool carries_proof(const round_result& result) {
+  if (!result.certificate) return false;
+  const auto leader = result.certificate->roster.leader;
+  const auto size = static_cast<std::uint32_t>(result.members.size());
+  return result.member == leader || result.member == (leader + 1) % size;
 }
 
 commit commit_of(const round_result& result, std::uint32_t speaks_for) {

@@ -13,11 +13,13 @@
 // need renewal. Credit without any samples for two refresh intervals is lost.
 //
 // Commits: the client keeps at most most_commits commits. Each is kept until a shard has answered
-// it, and sent again to every new shard.
+// it, and sent again to every new shard. Beside each one, the client keeps the certificate of its
+// round, for the shard that asks for it.
 #pragma once
 
 #include "actors/averaging/round.hpp"
 #include "actors/data/messages.hpp"
+#include "actors/data/proof_messages.hpp"
 #include "actors/data/shard_replica.hpp"
 #include "actors/training/held_samples.hpp"
 
@@ -27,6 +29,8 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -98,12 +102,16 @@ public:
   void ask_for_copies(std::vector<sample_range> ranges);
 
   // Commits.
-  /// Sends the commit of a round to the shard, and keeps it until the shard answers.
-  void hand_in(commit round);
+  using proof = std::shared_ptr<const round_certificate>;
+  /// Sends the commit of a round to the shard, and keeps it until the shard answers. `carries`: the
+  /// proof goes with it.
+  void hand_in(commit round, proof by = {}, bool carries = false);
   /// The same, unless a commit of that round waits for its answer.
   void hand_in_once(const commit& round);
   /// False if the sender is no shard.
   bool on(const commit_received& what, const caf::strong_actor_ptr& sender);
+  /// The certificate of an unanswered commit's round, if it was handed in with it.
+  proof proof_of(const group_id& round) const;
 
   static constexpr std::uint64_t most_ahead = std::uint64_t{1} << 20;
 
@@ -141,11 +149,16 @@ private:
   duration last_samples_{};
   std::uint64_t samples_end_ = 0; // the end of all samples that came
   std::deque<commit> unanswered_;
+  std::map<group_id, proof> proofs_; // for unanswered commits
 };
 
 /// The commit of `result` by one member. It reports the samples of the member itself and of the
 /// next `speaks_for` - 1 members.
 commit commit_of(const round_result& result, std::uint32_t speaks_for);
+
+/// True if this member's commit carries the proof of the round: it is the leader or the next
+/// member. A second one carries it because the first may be lost.
+bool carries_proof(const round_result& result);
 
 /// The number of members for which each commit speaks. A round may succeed for one member only, and
 /// the others then adopt its state. In a small group each member therefore commits for all. In a

@@ -3,13 +3,18 @@
 #include "actors/training/state_object.hpp"
 #include "kernels/base/digest.hpp"
 
+#include <algorithm>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 namespace shoal::actors {
 
 namespace {
 constexpr std::size_t kept_steps = 8;
-}
+/// Branches that parted longer ago are compared by their epochs.
+constexpr std::size_t most_compared = 4096;
+} // namespace
 
 state_pool::state_pool(std::shared_ptr<const workload> work, bool share,
                        std::optional<model_state> start)
@@ -95,10 +100,32 @@ payload state_pool::gradient_between(const state_ptr& before, const state_ptr& a
 }
 
 void state_pool::remember(const state_ptr& state) {
-  auto rank = [](const model_state& s) {
-    return std::tuple(s.epoch, s.samples, ~s.id.high, ~s.id.low);
+  if (!best_ || leads(*state, *best_)) best_ = state;
+}
+
+bool state_pool::leads(const model_state& a, const model_state& b) const {
+  // The steps of both from their last common state on, newest first.
+  struct walk {
+    chain_point at;
+    std::vector<step_ptr> steps;
   };
-  if (!best_ || rank(*state) > rank(*best_)) best_ = state;
+  walk ours{{a.epoch, a.id}, {}}, theirs{{b.epoch, b.id}, {}};
+  while (ours.at != theirs.at) {
+    auto& further = ours.at.epoch >= theirs.at.epoch ? ours : theirs;
+    const auto found = proven_.find(further.at.state);
+    auto step = found == proven_.end() ? nullptr : found->second.lock();
+    if (!step || step->after != further.at || further.steps.size() >= most_compared) {
+      const auto rank = [](const model_state& s) {
+        return std::tuple(s.epoch, s.samples, ~s.id.high, ~s.id.low);
+      };
+      return rank(a) > rank(b);
+    }
+    further.at = step->before;
+    further.steps.push_back(std::move(step));
+  }
+  if (ours.steps.empty() || theirs.steps.empty()) return theirs.steps.empty() && a.epoch > b.epoch;
+  for (auto* one : {&ours, &theirs}) std::reverse(one->steps.begin(), one->steps.end());
+  return weight_of(ours.at, ours.steps).leads(weight_of(theirs.at, theirs.steps));
 }
 
 void state_pool::offer(const state_ptr& state) {

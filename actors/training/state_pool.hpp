@@ -50,8 +50,9 @@ public:
   /// Adds a state that a peer has reached by itself.
   void offer(const state_ptr& state);
 
-  /// The best state that was ever made by a step or offered: highest epoch, most samples, smallest
-  /// id.
+  /// The best state that was ever made by a step or offered. A state on the leading branch beats
+  /// one on another branch if the steps of both are proven (actors/trust/chain.hpp). Otherwise the
+  /// highest epoch counts, then the most samples, then the smallest id.
   state_ptr best();
 
   /// `state` with the bytes of a pooled state that has the same bits; `state` itself if there is
@@ -69,6 +70,8 @@ private:
   bool share_;
   std::optional<model_state> start_;
   void remember(const state_ptr& state);
+  /// True if `a` is better than `b`.
+  bool leads(const model_state& a, const model_state& b) const;
 
   std::mutex mutex_;
   std::condition_variable computed_;

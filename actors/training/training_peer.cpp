@@ -71,6 +71,7 @@ caf::behavior training_peer::make_behavior() {
         if (!parts.shard.on(m, current_sender()))
           misbehaviour(0, "commit_received: from a stranger");
       },
+      [this](proof_wanted& m) { on_proof_wanted(m); },
       [this, &parts](not_primary& m) { parts.shard.on(m, current_sender(), now()); },
       [this](work_done& m) { on_work_done(m); },
       [this](audit_duty& m) { on_audit(m); },
@@ -397,7 +398,7 @@ void training_peer::start_group(round_request request, averaging_config how) {
   request.reached = reached();
   request.samples = held().in_round();
   request.dht = parts_->dht;
-  if (traits_.proves_steps) how.most_weight = traits_.most_samples;
+  how.most_weight = traits_.most_weight;
   judge_members(request);
   parts_->group = spawn<group_actor>(std::ref(here()), caf::actor_cast<caf::actor>(this), how,
                                      std::move(request));
@@ -412,7 +413,24 @@ void training_peer::cancel_group() {
 }
 
 void training_peer::send_commit(const round_result& result) {
-  parts_->shard.hand_in(commit_of(result, members_spoken_for(result, parts_->reach.enabled())));
+  auto what = commit_of(result, members_spoken_for(result, parts_->reach.enabled()));
+  if (!traits_.proves_steps) return parts_->shard.hand_in(std::move(what));
+  parts_->shard.hand_in(std::move(what), result.certificate, carries_proof(result));
+}
+
+void training_peer::on_proof_wanted(const proof_wanted& message) {
+  if (!parts_->shard.is_known(current_sender()))
+    return misbehaviour(sender_peer(), "proof_wanted: from a stranger");
+  auto proof = parts_->shard.proof_of(message.group);
+  // A joiner hands in commits of rounds that it knows from the chain.
+  if (!proof && parts_->follower) proof = parts_->follower->certificate_of(message.group);
+  commit_proof out;
+  out.group = message.group;
+  out.lacks = proof ? 0 : 1;
+  out.complete = message.with_admissions;
+  if (proof) out.by = sent_form(*proof);
+  if (proof && message.with_admissions != 0) out.admitted = admissions_of(*proof, here());
+  send(caf::actor_cast<caf::actor>(current_sender()), std::move(out));
 }
 
 void training_peer::note_round(const round_result& round) {

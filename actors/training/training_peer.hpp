@@ -25,6 +25,7 @@
 
 #include "actors/averaging/audit_duty.hpp"
 #include "actors/averaging/round.hpp"
+#include "actors/data/proof_messages.hpp"
 #include "actors/protocol_actor.hpp"
 #include "actors/training/chain_follower.hpp"
 #include "actors/training/held_samples.hpp"
@@ -61,6 +62,8 @@ struct method_traits {
   bool proves_steps = false;
   /// The bound on the samples that one record may claim; 0: none.
   std::uint64_t most_samples = 0;
+  /// The bound on the weight of one member in a round; 0: none.
+  std::uint64_t most_weight = 0;
 };
 
 class training_peer : public protocol_actor {
@@ -193,6 +196,7 @@ protected:
   void tell_group(std::vector<expected_peer> expected, std::uint64_t known_samples);
   void cancel_group();
   void send_commit(const round_result& result);
+  void on_proof_wanted(const proof_wanted& message);
   /// Remembers the data of a round from which a step of the method's own was made.
   void note_round(const round_result& round);
   void checkpoint_if_due();

@@ -14,6 +14,7 @@
 #include <caf/actor_cast.hpp>
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -88,6 +89,10 @@ step_ptr training_peer::step_by(const round_result& round) const {
 void training_peer::stepped_by(const step_ptr& step) {
   if (!parts_->follower || !step) return;
   parts_->follower->stepped(step);
+  std::map<member_id, std::uint64_t> weights;
+  for (const auto& member : step->certificate->roster.members)
+    weights[actors::member_of(member.key)] = member.weight;
+  parts_->others.certified(weights, actors::member_of(here().key()), speed());
   // A group without room for all says nothing about those that are not in it.
   if (step->certificate->roster.members.size() >= options_.averaging.group_size) return;
   std::set<member_id> members;

@@ -290,3 +290,19 @@ TEST_CASE("matchmaking: every attempt ends, every member begins or declines its 
   }
   MESSAGE(groups << " begun by members, " << together << " times all together");
 }
+
+TEST_CASE("matchmaking: a leader that refuses one follower sends it in no circle with another") {
+  lab l(1);
+  auto& refuser = l.add(1, 1000, a_request(1, 3));
+  auto& honest = l.add(2, 1001, a_request(1, 3));
+  auto& refused = l.add(3, 1002, a_request(1, 3));
+  for (auto& m : l.members) m->start();
+  refuser.request.state = {9, 9}; // it says that the others' state is not the branch's
+  for (auto* m : {&honest, &refused}) l.look_up(*m, 1.0);
+  // The honest peer still follows the refuser, and names it.
+  l.queue[{refuser.index, honest.index}].clear();
+  l.queue[{honest.index, refuser.index}].clear();
+  for (int i = 0; i < 100; ++i) l.step();
+  CHECK(l.delivered < 20);
+  CHECK(l.queue[{refused.index, honest.index}].empty());
+}

@@ -401,6 +401,16 @@ void talk() {
   }
 }
 
+/// Writes the shape of the group, then a deed for each message of the hostile member.
+void lies() {
+  for (unsigned shape = 0; shape < 16; ++shape) {
+    std::string out{first(shape * 17 % 256)};
+    for (unsigned i = 0; i < 60; ++i)
+      out += first(i % 3 == 0 ? 4 + (i / 3 + shape) % 11 : (i * 37 + shape * 53) % 256);
+    write("liars", "shape-" + std::to_string(shape), out);
+  }
+}
+
 } // namespace
 
 int main() {
@@ -413,4 +423,5 @@ int main() {
   reports();
   requests();
   talk();
+  lies();
 }

@@ -52,45 +52,47 @@ struct round_lab::io final : round_io {
   const mini_host& host() const { return *lab.members_[self].host; }
 };
 
+namespace {
+
+constexpr int most_deliveries = 2'000;
+
+/// In UTC ns: member m would close a group of its own after m + 1 seconds.
+std::int64_t own_deadline(std::uint32_t m) {
+  return std::int64_t{m + 1} * 1'000'000'000;
+}
+
+} // namespace
+
+lab_site::lab_site(std::size_t members) {
+  using dummy = collector<chunk_received>;
+  auto spawn = [&](mini_host& on) {
+    return world.spawn<dummy>(on, std::make_shared<dummy::log>());
+  };
+  stranger_host = &world.add_host("stranger");
+  stranger = spawn(*stranger_host);
+  for (std::size_t m = 0; m < members; ++m) {
+    hosts.push_back(&world.add_host(fmt::format("m-{}", m)));
+    addresses.push_back(spawn(*hosts.back()));
+  }
+}
+
 round_lab::round_lab(lab_options options)
-    : options_(std::move(options)), random_(stream(options_.shuffle.value_or(0), "lab")) {
+    : options_(std::move(options)), site_(options_.site),
+      random_(stream(options_.shuffle.value_or(0), "lab")) {
+  if (!site_) site_ = std::make_shared<lab_site>(options_.members.size());
   config_.chunk_bytes = options_.chunk_bytes;
   config_.aggregator = aggregators().find(options_.aggregator);
   config_.aggregation = options_.aggregation;
   config_.window_chunks = options_.window_chunks;
+  config_.conduct = make_conduct(options_.conduct, *site_->stranger_host);
   const auto size = static_cast<std::uint32_t>(options_.members.size());
-  group_.epoch = 3;
-  group_.chunk_bytes = options_.chunk_bytes;
-  group_.boundaries = {0};
-  using dummy = collector<chunk_received>;
-  auto spawn = [&](mini_host& on) {
-    return world_.spawn<dummy>(on, std::make_shared<dummy::log>());
-  };
-  stranger_ = spawn(world_.add_host("stranger"));
-  config_.conduct = make_conduct(options_.conduct, world_.add_host("conduct"));
   members_.resize(size);
-  auto values_of = stream(0, "lab.values");
   for (std::uint32_t m = 0; m < size; ++m) {
-    auto& one = members_[m];
-    one.host = &world_.add_host(fmt::format("m-{}", m));
-    one.address = spawn(*one.host);
-    const auto& what = options_.members[m];
-    group_.members.push_back({100 + m,
-                              one.address,
-                              what.weight,
-                              what.rate_up,
-                              what.rate_down,
-                              static_cast<std::uint8_t>(what.reachable ? 2 : 0),
-                              static_cast<std::uint8_t>(what.takes ? 1 : 0),
-                              {}});
-    // Parts of different sizes.
-    auto part = !options_.members[m].reachable ? 0 : options_.values_per_part + m;
-    group_.boundaries.push_back(group_.boundaries.back() + part);
+    members_[m].host = site_->hosts.at(m);
+    members_[m].address = site_->addresses[m];
   }
-  group_.value_count = group_.boundaries.back();
-  std::vector<const mini_host*> hosts;
-  for (const auto& one : members_) hosts.push_back(one.host);
-  group_ = sealed(std::move(group_), hosts);
+  make_group();
+  auto values_of = stream(0, "lab.values");
   for (std::uint32_t m = 0; m < size; ++m) {
     auto& one = members_[m];
     std::vector<float> values(group_.boundaries.back());
@@ -105,24 +107,132 @@ round_lab::round_lab(lab_options options)
     if (options_.codec != kernels::codec::top_k)
       one.request.codecs.means = one.request.codecs.contributions;
     one.world = std::make_unique<io>(*this, m);
-    one.round = std::make_unique<butterfly>(
-        config_, one.request, group_, 100 + m, *one.world,
-        [this, m](round_result result) { members_[m].result = std::move(result); });
+    if (!options_.matchmaking) begin_round(m, group_);
   }
+  if (options_.matchmaking) make_matchers();
+}
+
+/// The group of all members, whose parts have different sizes.
+void round_lab::make_group() {
+  group_.epoch = 3;
+  group_.chunk_bytes = options_.chunk_bytes;
+  group_.boundaries = {0};
+  for (std::uint32_t m = 0; m < size(); ++m) {
+    const auto& what = options_.members[m];
+    group_.members.push_back({100 + m,
+                              members_[m].address,
+                              what.weight,
+                              what.rate_up,
+                              what.rate_down,
+                              static_cast<std::uint8_t>(what.reachable ? 2 : 0),
+                              static_cast<std::uint8_t>(what.takes ? 1 : 0),
+                              {}});
+    auto part = !what.reachable ? 0 : options_.values_per_part + m;
+    group_.boundaries.push_back(group_.boundaries.back() + part);
+  }
+  group_.value_count = group_.boundaries.back();
+  group_ = sealed(std::move(group_), {site_->hosts.begin(), site_->hosts.begin() + size()});
+}
+
+void round_lab::begin_round(std::uint32_t m, group_begun group) {
+  auto& one = members_[m];
+  one.group = group;
+  one.began = now_;
+  one.round =
+      std::make_unique<butterfly>(config_, one.request, std::move(group), 100 + m, *one.world,
+                                  [this, m](round_result result) { end(m, std::move(result)); });
+}
+
+void round_lab::end(std::uint32_t m, round_result result) {
+  auto& one = members_[m];
+  if (one.matcher)
+    one.matcher->set_late_answer(result.succeeded() ? reason::group_closed : reason::cancelled);
+  one.result = std::move(result);
+}
+
+// -- matchmaking ----------------------------------------------------------------------------------
+
+void round_lab::make_matchers() {
+  std::uint64_t samples = 0;
+  for (const auto& one : options_.members) samples += one.weight;
+  for (std::uint32_t m = 0; m < size(); ++m) {
+    auto& one = members_[m];
+    one.request.known_samples = samples;
+    for (std::uint32_t other = 0; other < size(); ++other)
+      if (other != m) one.request.expected.push_back({100 + other, members_[other].address});
+    auto of = group_;
+    of.codec = one.request.codecs.number();
+    auto self = group_.members[m];
+    sign_entry(of, self, *one.host);
+    matchmaking::events events;
+    events.begun = [this, m](const group_begun& group) {
+      begin_round(m, group);
+      members_[m].round->start();
+      for (auto& [from, content] : std::exchange(members_[m].early, {}))
+        hand_over(m, from, content);
+    };
+    events.failed = [this, m](reason why) {
+      round_result result;
+      result.reason = why;
+      end(m, std::move(result));
+      // The group actor of such a member ends at once.
+      members_[m].left = true;
+      for (std::uint32_t to = 0; to < size(); ++to)
+        if (to != m && !cut_.contains({m, to})) under_way_[{m, to}].push_back({order_++, {}});
+    };
+    one.matcher = std::make_unique<matchmaking>(config_, one.request, self, own_deadline(m),
+                                                *one.world, std::move(events));
+  }
+}
+
+/// The members read each other's records.
+void round_lab::find_peers() {
+  for (std::uint32_t m = 0; m < size(); ++m) {
+    if (!members_[m].matcher || members_[m].matcher->over() || !members_[m].alive) continue;
+    std::vector<shared<record>> records;
+    for (std::uint32_t other = 0; other < size(); ++other) {
+      if (!members_[other].alive || members_[other].left) continue;
+      record entry;
+      entry.subkey = fmt::format("{:016x}", 100 + other);
+      entry.address = members_[other].address;
+      entry.value =
+          bid_of ? bid_of(other)
+                 : matchmaking::bid{own_deadline(other), options_.members[other].reachable}.pack();
+      records.emplace_back(std::move(entry));
+    }
+    members_[m].matcher->found_peers(records);
+  }
+}
+
+void round_lab::check_deadlines() {
+  for (std::uint32_t m = 0; m < size(); ++m) {
+    auto& one = members_[m];
+    if (!one.matcher || one.matcher->over() || !one.alive) continue;
+    const auto deadline = std::chrono::seconds(m + 1);
+    if (now_ >= deadline && !std::exchange(one.passed_deadline, true))
+      one.matcher->on_deadline(true);
+    if (now_ >= 3 * config_.matchmaking_time) one.matcher->on_give_up();
+  }
+  find_peers();
 }
 
 round_lab::~round_lab() = default;
 
 void round_lab::start() {
   for (auto& one : members_)
-    if (one.alive) one.round->start();
+    if (one.alive && one.matcher)
+      one.matcher->start();
+    else if (one.alive)
+      one.round->start();
+  find_peers();
 }
 
 void round_lab::send(std::uint32_t from, const caf::actor& to, caf::message content) {
   // The member was killed in the middle of a handler.
   if (!members_[from].alive) return;
   std::uint32_t m = 0;
-  while (members_[m].address != to) ++m;
+  while (m < size() && members_[m].address != to) ++m;
+  if (m == size()) return; // a hostile member named an address outside of the group
   if (filter && !filter(from, m, content)) return;
   if (content.match_elements<part_chunk>()) bytes += content.get_as<part_chunk>(0).data.size();
   if (content.match_elements<reduced_chunk>())
@@ -135,7 +245,7 @@ void round_lab::inject(std::uint32_t from, std::uint32_t to, caf::message conten
 }
 
 void round_lab::inject_by_stranger(std::uint32_t to, caf::message content) {
-  hand_over(to, caf::actor_cast<caf::strong_actor_ptr>(stranger_), content);
+  hand_over(to, caf::actor_cast<caf::strong_actor_ptr>(site_->stranger), content);
 }
 
 bool round_lab::step() {
@@ -166,14 +276,37 @@ void round_lab::deliver(pair which, envelope what) {
   if (what.content)
     hand_over(to, caf::actor_cast<caf::strong_actor_ptr>(members_[from].address), *what.content);
   else
-    members_[to].round->on_down(caf::actor_cast<caf::actor_addr>(members_[from].address));
+    on_down(to, caf::actor_cast<caf::actor_addr>(members_[from].address));
+}
+
+void round_lab::on_down(std::uint32_t to, const caf::actor_addr& whom) {
+  if (members_[to].matcher) members_[to].matcher->on_down(whom);
+  if (members_[to].round) members_[to].round->on_down(whom);
 }
 
 void round_lab::hand_over(std::uint32_t to, const caf::strong_actor_ptr& from,
                           const caf::message& content) {
+  if (members_[to].matcher) {
+    auto& matcher = *members_[to].matcher;
+    const auto match = [&]<class T>(const T*) {
+      if (!content.match_elements<T>()) return false;
+      matcher.on(content.get_as<T>(0), from);
+      return true;
+    };
+    if (match(static_cast<join_request*>(nullptr)) || match(static_cast<join_accepted*>(nullptr)) ||
+        match(static_cast<join_rejected*>(nullptr)) ||
+        match(static_cast<join_withdrawn*>(nullptr)) || match(static_cast<group_begun*>(nullptr)))
+      return;
+    if (!members_[to].round) {
+      if (members_[to].early.size() < 1000) members_[to].early.emplace_back(from, content);
+      return;
+    }
+  }
   auto& round = *members_[to].round;
   auto as = [&]<class T>(const T*) {
     if (!content.match_elements<T>()) return false;
+    // A group actor drops messages of other groups.
+    if (members_[to].matcher && content.get_as<T>(0).group != members_[to].group.group) return true;
     round.on(content.get_as<T>(0), from);
     return true;
   };
@@ -188,14 +321,16 @@ void round_lab::hand_over(std::uint32_t to, const caf::strong_actor_ptr& from,
 }
 
 void round_lab::settle() {
-  while (step()) {
+  // A hostile member may answer each answer. On a network, that takes time.
+  for (int left = most_deliveries; left > 0 && step(); --left) {
   }
 }
 
 void round_lab::pass(duration time) {
   now_ += time;
   for (auto& one : members_)
-    if (one.alive) one.round->check_senders();
+    if (one.alive && one.round) one.round->check_senders();
+  check_deadlines();
 }
 
 bool round_lab::run() {
@@ -212,12 +347,14 @@ bool round_lab::run() {
       leave();
       return true;
     }
-    if (now_ > config_.round_timeout) return false;
+    const auto gathering = options_.matchmaking ? 4 * config_.matchmaking_time : duration{};
+    if (now_ > config_.round_timeout + gathering) return false;
     notice();
-    pass(config_.sender_timeout / 4);
-    if (now_ > config_.round_timeout)
-      for (auto& one : members_)
-        if (one.alive) one.round->on_round_timeout();
+    pass(options_.matchmaking && now_ < gathering ? config_.poll_interval
+                                                  : config_.sender_timeout / 4);
+    for (auto& one : members_)
+      if (one.alive && one.round && now_ - one.began > config_.round_timeout)
+        one.round->on_round_timeout();
   }
 }
 
@@ -227,7 +364,7 @@ void round_lab::leave() {
     again = false;
     for (std::uint32_t m = 0; m < size(); ++m) {
       auto& one = members_[m];
-      if (!one.alive || one.left || !one.round->idle()) continue;
+      if (!one.alive || one.left || !one.round || !one.round->idle()) continue;
       again = one.left = true;
       for (std::uint32_t to = 0; to < size(); ++to)
         if (to != m && !cut_.contains({m, to}))

@@ -1,9 +1,10 @@
 // All members of one averaging round as plain state machines, and a network that consists of
 // queues. A test decides when each message arrives, which members die, and which pairs lose each
-// other.
+// other. With `matchmaking` the members find their groups first, as group actors do.
 #pragma once
 
 #include "actors/averaging/butterfly.hpp"
+#include "actors/averaging/matchmaking.hpp"
 #include "kernels/base/rng.hpp"
 #include "tests/actors/support/mini_world.hpp"
 
@@ -38,6 +39,21 @@ struct lab_options {
   option_values aggregation{};
   std::optional<std::uint64_t>
       shuffle{}; ///< seed; messages of different pairs then overtake each other
+  /// The members know each other's addresses and no group. Member m would lead after m + 1 seconds.
+  bool matchmaking = false;
+  /// The hosts and addresses of the lab. Labs that follow each other may share them, because an
+  /// actor system takes longer to make than a round takes. Empty: the lab makes its own.
+  std::shared_ptr<struct lab_site> site{};
+};
+
+/// A world, and the hosts and addresses in it.
+struct lab_site {
+  mini_world world;
+  caf::actor stranger;
+  std::vector<mini_host*> hosts;
+  std::vector<caf::actor> addresses;
+  mini_host* stranger_host = nullptr;
+  explicit lab_site(std::size_t members);
 };
 
 class round_lab {
@@ -75,11 +91,16 @@ public:
   const round_result& result(std::uint32_t member) const { return *members_[member].result; }
   butterfly& round(std::uint32_t member) { return *members_[member].round; }
   const group_begun& group() const { return group_; }
+  /// The group that the member found. Requires: the lab has matchmaking.
+  const group_begun& group_of(std::uint32_t member) const { return members_[member].group; }
   const mini_host& host(std::uint32_t member) const { return *members_[member].host; }
   const caf::actor& address(std::uint32_t member) const { return members_[member].address; }
   duration now() const { return now_; }
   duration sender_timeout() const { return config_.sender_timeout; }
   duration round_timeout() const { return config_.round_timeout; }
+  const caf::actor& stranger() const { return site_->stranger; }
+  /// The value of the member's record in the hash table: its deadline, and whether it leads.
+  std::function<payload(std::uint32_t of)> bid_of;
   std::uint64_t delivered = 0;
   std::uint64_t bytes = 0; ///< size of the sent payloads
   std::vector<std::string> suspicions;
@@ -101,7 +122,13 @@ private:
     mini_host* host = nullptr;
     round_request request;
     std::unique_ptr<io> world;
+    std::unique_ptr<matchmaking> matcher;
     std::unique_ptr<butterfly> round;
+    group_begun group;
+    duration began{};
+    bool passed_deadline = false;
+    // Messages of the round that came before its begin.
+    std::vector<std::pair<caf::strong_actor_ptr, caf::message>> early;
     std::optional<round_result> result;
     bool alive = true;
     bool left = false; // the member's actor has quit
@@ -112,20 +139,26 @@ private:
   };
   using pair = std::pair<std::uint32_t, std::uint32_t>;
 
+  void make_group();
+  void make_matchers();
+  void begin_round(std::uint32_t member, group_begun group);
+  void end(std::uint32_t member, round_result result);
+  void find_peers();
+  void check_deadlines();
   void leave();
   /// The verification of the aggregator for a stretch of the result. Lossy codecs are not checked.
   std::optional<std::string> violation_of(const round_result& result,
                                           const part_outcome& stretch) const;
   void send(std::uint32_t from, const caf::actor& to, caf::message content);
   void deliver(pair which, envelope what);
+  void on_down(std::uint32_t to, const caf::actor_addr& whom);
   void hand_over(std::uint32_t to, const caf::strong_actor_ptr& from, const caf::message& content);
 
   lab_options options_;
   averaging_config config_;
-  mini_world world_;
+  std::shared_ptr<lab_site> site_;
   group_begun group_;
   std::vector<member> members_;
-  caf::actor stranger_;
   std::map<pair, std::deque<envelope>> under_way_;
   std::set<pair> cut_, unnoticed_, held_;
   rng random_;

@@ -151,3 +151,26 @@ TEST_CASE("progress: without chains, a branch far beyond the median does not lea
   t.read();
   CHECK(t.table.most_followed(own).epoch == 3);
 }
+
+TEST_CASE("progress: a claimed speed counts up to four times what certified samples show") {
+  lab t;
+  const auto with_speed = [](std::uint64_t samples_per_second) {
+    auto out = at(3);
+    out.millisamples_per_second = 1000 * samples_per_second;
+    return out;
+  };
+  t.add(2, with_speed(12)); // honest
+  t.add(3, with_speed(1'000'000'000));
+  t.add(4, with_speed(1'000'000'000)); // new
+  t.read();
+  CHECK(t.table.samples_per_second_near(3) > 1e9);
+  // This peer makes 10 samples a second, and had 20 in the round.
+  t.table.certified({{{1, 0}, 20}, {{2, 0}, 24}, {{3, 0}, 2}}, {1, 0}, 10);
+  CHECK(t.table.samples_per_second_near(3) == doctest::Approx(12 + 4 + 4 * 12));
+  // A round in which a member had little halves its bound at most.
+  t.table.certified({{{1, 0}, 20}, {{2, 0}, 1}, {{3, 0}, 2}}, {1, 0}, 10);
+  CHECK(t.table.samples_per_second_near(3) == doctest::Approx(12 + 4 + 4 * 10));
+  // Rounds without this peer show nothing.
+  t.table.certified({{{3, 0}, 1'000'000}}, {1, 0}, 10);
+  CHECK(t.table.samples_per_second_near(3) == doctest::Approx(12 + 4 + 4 * 10));
+}

@@ -268,6 +268,33 @@ TEST_CASE("shard client: a commit goes to each new shard until one has answered"
   CHECK(t.to<commit>(second).size() == 3);
 }
 
+TEST_CASE("shard client: two commits of a round carry its proof, and the client keeps it") {
+  lab t;
+  const auto shard = t.actor();
+  t.client.found({lab::alone(shard, 1)}, 1s);
+  const auto proof = std::make_shared<const round_certificate>();
+  t.client.hand_in(of_round(1), proof, true);
+  t.client.hand_in(of_round(2), proof, false);
+  CHECK(t.to<proven_commit>(shard).size() == 1);
+  CHECK(t.to<commit>(shard).size() == 1);
+  CHECK(t.client.proof_of({1, 1}) == proof);
+  CHECK(t.client.proof_of({2, 2}) == proof);
+  CHECK(t.client.proof_of({3, 3}) == nullptr);
+  CHECK(t.client.on(commit_received{{1, 1}}, lab::strong(shard)));
+  CHECK(t.client.proof_of({1, 1}) == nullptr);
+
+  round_result result;
+  result.members.resize(3);
+  CHECK_FALSE(carries_proof(result));
+  round_certificate certificate;
+  certificate.roster.leader = 2;
+  result.certificate = std::make_shared<const round_certificate>(certificate);
+  std::vector<std::uint32_t> carriers;
+  for (result.member = 0; result.member < 3; ++result.member)
+    if (carries_proof(result)) carriers.push_back(result.member);
+  CHECK(carriers == std::vector<std::uint32_t>{0, 2});
+}
+
 TEST_CASE("shard client: the oldest of too many unanswered commits is forgotten") {
   lab t;
   for (std::uint64_t i = 0; i <= most_commits; ++i) t.client.hand_in(of_round(i));

@@ -132,6 +132,7 @@ struct swarm {
     first_node = world.spawn<dht_node>(home, dht_config{});
     data_shard_config data;
     data.dht = first_node;
+    data.proves_rounds = true;
     world.spawn<data_shard>(home, data, std::make_shared<numbers>(),
                             std::make_shared<sample_ledger>(data.lease_time));
     for (std::size_t i = 0; i < count; ++i) add_trainer();
