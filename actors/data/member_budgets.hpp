@@ -23,8 +23,9 @@ public:
     copied,      ///< samples that the member asked copies of
     false_proofs ///< certificates of the member that prove nothing
   };
+  static constexpr std::size_t kinds = 5;
   struct limits {
-    std::array<std::uint64_t, 4> most{}; ///< by kind
+    std::array<std::uint64_t, kinds> most{}; ///< by kind
     duration refill_time{};
   };
 
@@ -48,7 +49,7 @@ public:
 
 private:
   struct spending {
-    std::array<std::uint64_t, 4> amount{};
+    std::array<std::uint64_t, kinds> amount{};
     duration since{};
   };
 
