@@ -120,9 +120,17 @@ std::vector<repeated_substring> repeated_substrings(std::span<const counted_word
   };
   std::vector<repeated_substring> out;
   std::vector<interval> open{{0, 0}};
+  std::size_t depth_before = 0;
   for (std::size_t i = 1; i <= suffixes.size(); ++i) {
     const auto depth = i < suffixes.size() ? common(suffixes[i - 1], suffixes[i]) : 0;
     auto begin = i - 1;
+    // The end of a word that occurs more than once is an inner node without any other suffix.
+    const auto last = suffixes[begin], of = text.word_of[last];
+    const auto rest = text.first_of[of] + words[of].text.size() - last;
+    if (words[of].count > 1 && rest >= 2 && rest <= longest && rest > depth && rest > depth_before)
+      out.push_back(
+          {of, last - text.first_of[of], static_cast<std::uint32_t>(rest), words[of].count});
+    depth_before = depth;
     while (open.back().depth > depth) {
       const auto done = open.back();
       open.pop_back();

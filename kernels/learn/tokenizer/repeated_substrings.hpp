@@ -25,8 +25,8 @@ struct repeated_substring {
 };
 
 /// Substrings of 2 to `longest` characters, in lexicographic order of code points. The end of a
-/// word counts as a different follower each time. Requires: less than 2^32 characters in all.
-/// Complexity: O(n (longest + log n)) for n characters.
+/// word counts as a different follower each time that the word occurs. Requires: less than 2^32
+/// characters in all. Complexity: O(n (longest + log n)) for n characters.
 std::vector<repeated_substring> repeated_substrings(std::span<const counted_word> words,
                                                     std::size_t longest);
 
