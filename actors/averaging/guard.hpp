@@ -148,6 +148,7 @@ private:
   struct member_state {
     bool gone = false;
     std::optional<round_commitment> commitment{};
+    std::optional<id128> content{};                       // the commitment's
     std::optional<id128> seen{};                          // the member's echo
     bool given = false;                                   // we gave it our commitments
     bool sealed_given = false;                            // and the seals
@@ -204,6 +205,7 @@ private:
   bool take(const round_commitment& what);
   bool waits_for_commitments() const;
   void open_if_ready(bool time_is_up);
+  id128 own_echo() const;
   void compare_echo(std::uint32_t member);
   void prove(statement_kind kind, std::uint32_t culprit, const id128& subject, const id128& first,
              const signature& first_by, const id128& second, const signature& second_by);
@@ -230,6 +232,7 @@ private:
   enum class sum { right, wrong };
   sum sum_of(std::uint32_t part, const std::map<std::uint32_t, part_product>& each) const;
   bool is_far(const std::map<std::uint32_t, part_product>& each) const;
+  bool all_have_checked() const;
   void verify_sums();
   void accuse_in_turn();
   void plan();

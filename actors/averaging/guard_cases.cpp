@@ -340,7 +340,7 @@ void round_guard::end_if_done() {
   const bool open = std::any_of(cases_.begin(), cases_.end(), [](const auto& entry) {
     return entry.second.charge && !entry.second.over;
   });
-  if (!alone && (!late || (open && !failed_))) return;
+  if (!alone && (!late || ((open || !to_accuse_.empty()) && !failed_))) return;
   over_ = true;
   for (auto* all : {&kept_, &opened_}) all->clear();
   arriving_.clear();
