@@ -19,6 +19,7 @@ namespace shoal::actors {
 
 class observation; // actors/observe.hpp
 struct evidence;   // actors/trust/evidence.hpp
+struct verdict;    // actors/trust/verdict.hpp
 
 /// One incarnation of one machine. A host outlives every actor on it.
 class host {
@@ -54,9 +55,10 @@ public:
   /// The member of that host; zero if there is no address.
   virtual member_id member_of(const caf::strong_actor_ptr& address) const = 0;
 
-  /// Bans the culprit for good if the evidence holds. True if the host did not know it before.
+  /// Bans the culprit for good if the proof holds. True if the host did not know it before.
   /// Messages of a banned member do not arrive any more.
   virtual bool ban(const evidence& what) = 0;
+  virtual bool ban(const verdict& what) = 0;
   /// True if messages of this sender must not arrive.
   virtual bool refuses(const caf::strong_actor_ptr& sender) const noexcept = 0;
   virtual bool is_banned(const member_id& who) const noexcept = 0;

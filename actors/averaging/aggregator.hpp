@@ -11,11 +11,13 @@
 // decide the result, so that the same senders give the same bits at every reducer. No call is made
 // for single values.
 //
-// To add an aggregator: derive from `aggregator`, write verify(), and add one line to the list in
-// aggregators.cpp, or call aggregators().add() when the program starts. Scenarios select it by name
-// with `averaging.aggregator`.
+// To add an aggregator: derive from `aggregator`, or from `robust_aggregator`
+// (robust_aggregator.hpp) if it works on whole units. Write verify(), list the options, and add one
+// line to the list in aggregators.cpp, or call aggregators().add() when the program starts.
+// Scenarios select it by name with `averaging.aggregator`.
 #pragma once
 
+#include "actors/averaging/aggregator_options.hpp"
 #include "kernels/base/definition_list.hpp"
 
 #include <cstdint>
@@ -65,6 +67,7 @@ struct aggregate_claim {
   struct input {
     double weight = 0;
     std::span<const float> values;
+    std::uint32_t member = 0; ///< index in the group
   };
   /// The inputs of the stretch's senders, in member order. With unit `part` they span the whole
   /// part.
@@ -75,6 +78,7 @@ struct aggregate_claim {
   /// The verified values of the stretch are start, start + stride, ..., and the last one.
   std::uint64_t start = 0, stride = 1;
   aggregate_tolerance allowed;
+  aggregation_setting setting; ///< the one that the aggregator had
 
   /// The values of an input at the positions of the result.
   std::span<const float> beside_result(const input& of) const {
@@ -82,14 +86,25 @@ struct aggregate_claim {
   }
 };
 
+/// The bounds within which a robust method keeps its promise.
+struct robustness {
+  std::uint64_t least_members = 1; ///< smallest group that the options are made for
+  std::uint64_t faulty = 0;        ///< the most faulty members
+};
+
 struct aggregator_definition {
   std::string name;    ///< the name in scenarios
   std::string meaning; ///< one line
   aggregation_unit unit = aggregation_unit::chunk;
-  std::function<std::unique_ptr<aggregator>()> make; ///< one for each part
+  /// Makes one for each part.
+  std::function<std::unique_ptr<aggregator>(const aggregation_setting&)> make;
   /// Describes an error in the result, if there is one. Computes in double precision, without the
   /// aggregator. Requires: inputs and result are not empty.
   std::function<std::optional<std::string>(const aggregate_claim&)> verify;
+  std::vector<aggregator_option> options{};
+  /// The faulty members that a group of `members` bears, if all weigh the same. Null: none, as for
+  /// the mean.
+  std::function<robustness(std::uint64_t members, const aggregation_setting&)> bears{};
 };
 
 /// All aggregators of this program.

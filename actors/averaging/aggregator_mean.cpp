@@ -93,7 +93,8 @@ std::optional<std::string> verify(const aggregate_claim& what) {
 
 aggregator_definition weighted_mean_definition() {
   return {"mean", "the mean weighted by samples: the gradient of one large batch",
-          aggregation_unit::chunk, [] { return std::make_unique<weighted_mean>(); }, verify};
+          aggregation_unit::chunk,
+          [](const aggregation_setting&) { return std::make_unique<weighted_mean>(); }, verify};
 }
 
 } // namespace shoal::actors

@@ -132,7 +132,7 @@ void butterfly::start() {
     // With a codec what is held is what the others get of the means.
     const auto into = replying() ? float_buffer{} : result_;
     mine.reduction.emplace(mine.grid, weights(), values_.is_size_only(), config_, started_, into,
-                           layout_.first_value(self_, 0));
+                           layout_.first_value(self_, 0), extent());
     mine.recovery.reduce(chunk_set(mine.missing, true));
     mine.reduction->open(mine.recovery.reducing(), started_);
     for (auto to : others_) {

@@ -168,6 +168,7 @@ private:
 
   using codec_ptr = part_layout::codec_ptr;
   bool by_part() const { return config_.aggregator->unit == aggregation_unit::part; }
+  round_extent extent() const { return {values_.size() / 4, group_.group}; }
   const codec_ptr& giving() const { return request_.codecs.contributions; }
   const codec_ptr& replying() const { return request_.codecs.means; }
   bool finite() const;

@@ -138,7 +138,8 @@ void butterfly::gather(std::uint32_t p) {
   // result.
   if (!next.any_left() || ballot_.possible() < majority()) return;
   if (!part.reduction) {
-    part.reduction.emplace(part.grid, weights(), values_.is_size_only(), config_, io_.time());
+    part.reduction.emplace(part.grid, weights(), values_.is_size_only(), config_, io_.time(),
+                           float_buffer{}, 0, extent());
     for (auto m : others_)
       if (members_[m].down || (guard_ != nullptr && !guard_->has_committed(m)))
         part.reduction->leave_out(m);

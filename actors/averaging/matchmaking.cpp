@@ -4,6 +4,7 @@
 #include "actors/failpoints.hpp"
 #include "actors/probes.hpp"
 #include "actors/trust/identity.hpp"
+#include "actors/trust/probation.hpp"
 
 #include <caf/actor_addr.hpp>
 #include <caf/actor_cast.hpp>
@@ -11,8 +12,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstring>
-#include <limits>
 #include <span>
 #include <utility>
 
@@ -82,6 +81,10 @@ bool matchmaking::is_bad(const caf::actor& address) const {
                                               caf::actor_cast<caf::strong_actor_ptr>(address)));
 }
 
+bool matchmaking::is_new(const member_info& who) const {
+  return who.weight > 0 && request_.on_probation && request_.on_probation->has(member_of(who.key));
+}
+
 bool matchmaking::near_now(std::int64_t deadline) const {
   const auto now = io_.utc_ns();
   const auto most = 4 * config_.matchmaking_time.count() + far_ns;
@@ -91,21 +94,6 @@ bool matchmaking::near_now(std::int64_t deadline) const {
 bool matchmaking::knows(const caf::strong_actor_ptr& sender) const {
   const auto peer = io_.peer_of(sender);
   return peer != 0 && (ready_.contains(peer) || joined_.contains(peer) || expected_.contains(peer));
-}
-
-payload matchmaking::bid::pack() const {
-  std::vector<std::byte> out(sizeof deadline + 1);
-  std::memcpy(out.data(), &deadline, sizeof deadline);
-  out.back() = leads ? std::byte{1} : std::byte{0};
-  return payload{std::move(out)};
-}
-
-matchmaking::bid matchmaking::bid::unpack(const payload& value) {
-  bid out{std::numeric_limits<std::int64_t>::max(), true};
-  if (value.is_size_only() || value.size() != sizeof out.deadline + 1) return out;
-  std::memcpy(&out.deadline, value.bytes().data(), sizeof out.deadline);
-  out.leads = value.bytes().back() != std::byte{0};
-  return out;
 }
 
 std::string matchmaking::key(std::uint64_t epoch, const state_id& state) {
@@ -214,8 +202,9 @@ void matchmaking::on(const join_request& message, const caf::strong_actor_ptr& s
   const auto& who = message.member;
   // An answer goes only to the sender's host, and its host decides who it is.
   const auto from = io_.peer_of(sender);
+  const auto from_member = io_.member_of(sender);
   if (from == 0 || who.peer != from || !is_of(from, who.address) ||
-      member_of(who.key) != io_.member_of(sender))
+      member_of(who.key) != from_member)
     return io_.suspect(from, "join request in another member's name");
   auto reject = [&](reason why, peer_id suggested = 0, std::int64_t deadline = 0,
                     const caf::actor& address = {}) {
@@ -238,6 +227,11 @@ void matchmaking::on(const join_request& message, const caf::strong_actor_ptr& s
     io_.suspect(who.peer, "join request without the member's signature");
     return reject(reason::bad_message);
   }
+  if (is_new(who)) {
+    io_.suspect(who.peer, "join request of a newcomer whose contribution does not count yet");
+    return reject(reason::bad_message);
+  }
+  if (request_.sit_out.contains(from_member)) return reject(reason::group_closed);
   if (leader_)
     return reject(reason::none, *leader_, ready_.at(*leader_).what.deadline,
                   ready_.at(*leader_).address);
@@ -332,6 +326,7 @@ std::optional<std::string> matchmaking::flaw_of(const group_begun& message) cons
     if (!is_of(who.peer, who.address) ||
         io_.member_of(caf::actor_cast<caf::strong_actor_ptr>(who.address)) != member_of(who.key))
       return "a member has an address of another host";
+    if (is_new(who)) return "a newcomer's contribution does not count yet";
     has_us =
         has_us || (who.peer == self_.peer && who.address == self_.address && who.by == self_.by);
   }

@@ -135,6 +135,8 @@ private:
   group_begun as_roster() const;
   /// The address is on the host of this peer.
   bool is_of(peer_id peer, const caf::actor& address) const;
+  /// True if the member gives something while it is on probation.
+  bool is_new(const member_info& who) const;
   bool is_bad(const caf::actor& address) const;
   /// Far deadlines make nobody lead.
   bool near_now(std::int64_t deadline) const;

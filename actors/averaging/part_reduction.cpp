@@ -31,6 +31,12 @@ double square_of(std::span<const float> values) {
 
 constexpr double most_norm = 1e18;
 
+aggregation_setting setting_of(const averaging_config& how, const chunk_grid& grid,
+                               const round_extent& of) {
+  return {&how.aggregator->options, how.aggregation,
+          of.values > 0 ? of.values : grid.part_bytes / 4, grid.piece / 4, of.group.high};
+}
+
 } // namespace
 
 std::vector<chunk_range> to_ranges(const chunk_set& chunks) {
@@ -60,12 +66,12 @@ std::optional<chunk_set> from_ranges(const std::vector<chunk_range>& ranges, std
 
 part_reduction::part_reduction(chunk_grid grid, std::vector<std::uint64_t> weights, bool size_only,
                                const averaging_config& how, duration now, float_buffer into,
-                               std::uint64_t first)
+                               std::uint64_t first, const round_extent& of)
     : grid_(grid), weights_(std::move(weights)), size_only_(size_only), how_(how.aggregator),
-      max_norm_ratio_(how.max_norm_ratio), conduct_(how.conduct), aggregator_(how_->make()),
-      chunks_(grid.count()), values_(std::move(into)), first_(values_.empty() ? 0 : first),
-      lacking_(weights_.size()), out_(weights_.size()), last_progress_(weights_.size(), now),
-      wanted_(grid.count()) {
+      max_norm_ratio_(how.max_norm_ratio), conduct_(how.conduct),
+      aggregator_(how_->make(setting_of(how, grid, of))), chunks_(grid.count()),
+      values_(std::move(into)), first_(values_.empty() ? 0 : first), lacking_(weights_.size()),
+      out_(weights_.size()), last_progress_(weights_.size(), now), wanted_(grid.count()) {
   for (std::size_t m = 0; m < weights_.size(); ++m)
     // A member of weight 0 only wants the result.
     out_[m] = weights_[m] == 0;

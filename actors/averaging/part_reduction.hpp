@@ -55,6 +55,12 @@ std::vector<chunk_range> to_ranges(const chunk_set& chunks);
 /// Empty if these are not ascending ranges of `count` chunks; a peer sent them.
 std::optional<chunk_set> from_ranges(const std::vector<chunk_range>& ranges, std::uint32_t count);
 
+/// The round that a part belongs to, for aggregators that depend on it.
+struct round_extent {
+  std::uint64_t values = 0; ///< of the round's vector
+  group_id group;           ///< the seed of permutations
+};
+
 class part_reduction {
 public:
   struct reduced {
@@ -72,7 +78,7 @@ public:
   /// the part's first value, or to a new buffer if `into` is empty.
   part_reduction(chunk_grid grid, std::vector<std::uint64_t> weights, bool size_only,
                  const averaging_config& how, duration now, float_buffer into = {},
-                 std::uint64_t first = 0);
+                 std::uint64_t first = 0, const round_extent& of = {});
 
   /// Asks for the results of more chunks. Returns the chunks that senders deliver from now on: the
   /// same ones, or, by part, all chunks at the first call and none later.

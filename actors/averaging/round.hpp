@@ -26,6 +26,8 @@
 
 namespace shoal::actors {
 
+class newcomers;
+
 struct averaging_config {
   part_split split = part_split::adaptive;
   std::uint32_t group_size = 256;
@@ -42,6 +44,7 @@ struct averaging_config {
   /// limit.
   double max_norm_ratio = 1000;
   const aggregator_definition* aggregator = &mean_aggregator(); ///< the same for all members
+  option_values aggregation; ///< the aggregator's options, the same for all members
   std::shared_ptr<actors::conduct> conduct = honest_conduct();
   /// Rounds tolerate members that send false values (actors/averaging/guard.hpp); null: they trust
   /// their members. The same for all members.
@@ -106,6 +109,10 @@ struct round_request {
   id128 first_version;
   /// Members whose groups failed this peer lately: it follows them only after all others.
   std::set<member_id> bad_leaders;
+  /// Members that this peer takes into no group: actors/trust/standing.hpp.
+  std::set<member_id> sit_out;
+  /// Members whose weight has to be 0: actors/trust/probation.hpp. Null: none.
+  std::shared_ptr<const newcomers> on_probation;
   /// True: values with NaN or infinity end the round for this member. Codecs and aggregators would
   /// hide them.
   bool must_be_finite = false;

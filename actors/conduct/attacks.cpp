@@ -126,6 +126,11 @@ bool attack::strikes() {
   return true;
 }
 
+bool attack::strikes_in(std::uint64_t epoch) {
+  return epoch >= how_.from_epoch && (epoch - how_.from_epoch) % how_.every_epochs == 0 &&
+         strikes();
+}
+
 bool attack::concerns(const caf::message& content) const {
   const auto name = name_of(content);
   if (name.empty()) return false;
@@ -226,7 +231,7 @@ void equivocation::strike(outgoing_message message, std::vector<outgoing_message
 
 void value_attack::contribute(payload& values, const round_request& request) {
   std::lock_guard guard(mutex_);
-  if (values.is_size_only() || request.weight == 0 || !strikes()) return;
+  if (values.is_size_only() || request.weight == 0 || !strikes_in(request.epoch)) return;
   const auto floats = values.floats();
   std::vector<float> changed(floats.begin(), floats.end());
   change(changed);

@@ -27,6 +27,8 @@ public:
 protected:
   /// True if the host strikes now. A strike with `every` excludes others for that time.
   bool strikes();
+  /// The same for what belongs to an epoch.
+  bool strikes_in(std::uint64_t epoch);
   /// True if the attack concerns messages of this type.
   bool concerns(const caf::message& content) const;
 
@@ -92,12 +94,12 @@ struct equivocation final : message_attack {
   void strike(outgoing_message message, std::vector<outgoing_message>& out) override;
 };
 
-/// An attack on the values of rounds.
+/// An attack on the values of rounds (attacks_on_values.hpp has more of them).
 class value_attack : public attack {
 public:
   using attack::attack;
-  void contribute(payload& values, const round_request& request) final;
-  bool falsifies_sizes() final;
+  void contribute(payload& values, const round_request& request) override;
+  bool falsifies_sizes() override;
 
 protected:
   virtual void change(std::span<float> values) = 0;

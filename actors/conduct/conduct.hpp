@@ -35,6 +35,7 @@ struct member_info;
 struct part_checks;
 struct round_commitment;
 struct round_request;
+class workload;
 
 /// A reducer's result for a chunk or a part.
 struct reduced_unit {
@@ -70,6 +71,11 @@ public:
   /// optimizer step. An exception ends the run.
   virtual void before_gradient(std::uint64_t epoch) { (void)epoch; }
   virtual void before_step(std::uint64_t epoch) { (void)epoch; }
+  /// The workload that computes a gradient at a state of `epoch`. Called on a compute thread.
+  virtual const workload& learns_by(const workload& honest, std::uint64_t epoch) {
+    (void)epoch;
+    return honest;
+  }
   /// A job has computed `samples`. Those that stay in the list count. `first`: they are the first
   /// since the last round.
   virtual void count_samples(std::vector<sample_range>& samples, bool first) {

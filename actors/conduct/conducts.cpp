@@ -3,6 +3,7 @@
 
 #include "actors/conduct/attacks.hpp"
 #include "actors/conduct/attacks_on_guard.hpp"
+#include "actors/conduct/attacks_on_values.hpp"
 #include "actors/conduct/bugs_in_averaging.hpp"
 #include "actors/conduct/bugs_in_records.hpp"
 #include "actors/conduct/bugs_in_training.hpp"
@@ -14,21 +15,39 @@ namespace {
 
 template <class Conduct>
 conduct_definition bug(const char* name, const char* meaning) {
-  return {name, meaning, conduct_kind::bug, false,
-          [](host&, const conduct_options&) { return std::make_shared<Conduct>(); }};
+  return {name, meaning, conduct_kind::bug, false, false, false, [](host&, const conduct_options&) {
+            return std::make_shared<Conduct>();
+          }};
 }
 
 template <class Conduct>
 conduct_definition attack_of(const char* name, const char* meaning, bool for_chaos = true) {
-  return {name, meaning, conduct_kind::attack, for_chaos,
+  return {name,
+          meaning,
+          conduct_kind::attack,
+          for_chaos,
+          false,
+          false,
           [](host& on, const conduct_options& how) { return std::make_shared<Conduct>(on, how); }};
+}
+template <class Conduct>
+conduct_definition on_values(const char* name, const char* meaning) {
+  auto out = attack_of<Conduct>(name, meaning, false);
+  out.changes_values = true;
+  return out;
+}
+template <class Conduct>
+conduct_definition on_labels(const char* name, const char* meaning) {
+  auto out = on_values<Conduct>(name, meaning);
+  out.changes_labels = true;
+  return out;
 }
 
 } // namespace
 
 definition_list<conduct_definition>& conducts() {
   static definition_list<conduct_definition> list{
-      {"honest", "it does what the protocols say", conduct_kind::honest, false,
+      {"honest", "it does what the protocols say", conduct_kind::honest, false, false, false,
        [](host&, const conduct_options&) { return honest_conduct(); }},
       bug<wrong_denominator>(
           "wrong_denominator",
@@ -69,11 +88,22 @@ definition_list<conduct_definition>& conducts() {
       attack_of<equivocation>("equivocation",
                               "values in a message differ from receiver to receiver by `strength`"),
       attack_of<huge_values>("huge_values", "a contribution is multiplied by 10^30 `strength`"),
-      attack_of<flipped_signs>("flipped_signs", "a contribution is multiplied by minus `strength`",
-                               false),
-      attack_of<random_direction>(
+      on_values<flipped_signs>("flipped_signs", "a contribution is multiplied by minus `strength`"),
+      on_values<random_direction>(
           "random_direction",
-          "a contribution is a common random direction, `strength` times as long", false),
+          "a contribution is a common random direction, `strength` times as long"),
+      on_labels<flipped_labels>(
+          "flipped_labels", "gradients are computed of samples with wrong labels (y becomes the "
+                            "last label minus y)"),
+      on_values<delayed_gradients>("delayed_gradients",
+                                   "a contribution is the one of `strength` epochs ago"),
+      on_values<inner_product_manipulation>(
+          "inner_product_manipulation",
+          "a contribution is minus `strength` times the mean of those that the attackers know"),
+      on_values<little_is_enough>(
+          "little_is_enough",
+          "a contribution is the mean of those that the attackers know minus `strength` z "
+          "deviations, where z is as large as a majority bears (ALIE)"),
       attack_of<false_means>("false_means", "a reducer adds `strength` to each value of its means",
                              false),
       attack_of<equivocating_commitments>("equivocating_commitments",

@@ -28,6 +28,10 @@ struct conduct_definition {
   conduct_kind kind = conduct_kind::honest;
   /// An attack that random swarms may have: honest members withstand it, and check all of it.
   bool for_chaos = false;
+  /// The attack changes labels, so the workload has to have some.
+  bool changes_labels = false;
+  /// The attack changes values, so the workload has to have some.
+  bool changes_values = false;
   /// Makes one object for each incarnation of a host. `on` outlives the object and provides random
   /// streams.
   std::function<std::shared_ptr<conduct>(host& on, const conduct_options& how)> make;

@@ -73,7 +73,8 @@ data_shard::data_shard(caf::actor_config& config, host& on, data_shard_config se
                        std::shared_ptr<sample_ledger> ledger)
     : protocol_actor(config, on), settings_(std::move(settings)), source_(std::move(source)),
       ledger_(std::move(ledger)),
-      budgets_({{settings_.max_leased * waste_refills, settings_.max_leased, most_reported},
+      budgets_({{settings_.max_leased * waste_refills, settings_.max_leased, most_reported,
+                 settings_.max_leased * waste_refills},
                 settings_.lease_time}) {
   SHOAL_CHECK(source_ != nullptr && ledger_ != nullptr, "a shard needs a source and a ledger");
   SHOAL_CHECK(source_->sample_bytes() > 0, "samples have a size");
@@ -107,6 +108,7 @@ caf::behavior data_shard::make_behavior() {
   return {
       [this](const sample_request& what) { on_request(what); },
       [this](const samples_returned& what) { on_returned(what); },
+      [this](const copies_wanted& what) { on_copies(what); },
       [this](const commit& what) {
         on_commit(what, [this, sender = caf::actor_cast<caf::actor>(current_sender()),
                          group = what.group] {
@@ -139,6 +141,7 @@ caf::behavior data_shard::replica_behavior() {
       [this](const samples_returned& what) {
         if (answers()) on_returned(what);
       },
+      [this](const copies_wanted& what) { on_copies(what); },
       [this](const commit& what) {
         const auto sender = caf::actor_cast<caf::actor>(current_sender());
         if (!answers()) {
@@ -245,7 +248,7 @@ void data_shard::lease(peer_id peer, const caf::actor& to, std::uint32_t credit)
   if (replica_) replica_->want(credit);
   auto leased = ledger_->lease(peer, credit, now());
   report_doubtful(peer, leased);
-  for (const auto& range : leased) stream(to, range);
+  for (const auto& range : leased) stream<samples>(to, range);
   if (index_count(leased) < credit && ledger_->exhausted() && !std::exchange(said_exhausted_, true))
     here().observe(
         samples_reported{"exhausted: this shard has issued its whole index block", 0, 0, {}});
@@ -263,6 +266,7 @@ void data_shard::report_doubtful(peer_id peer, std::span<const sample_range> ran
                                     0, std::move(doubtful)});
 }
 
+template <class Message>
 void data_shard::stream(const caf::actor& to, const sample_range& range) {
   const std::size_t size = source_->sample_bytes();
   const auto most =
@@ -278,9 +282,22 @@ void data_shard::stream(const caf::actor& to, const sample_range& range) {
         source_->read(piece.first + i, std::span(bytes).subspan(i * size, size));
       data = payload{std::move(bytes)};
     }
-    send(to, samples{piece, std::move(data)});
+    send(to, Message{piece, std::move(data)});
     done += piece.count;
   }
+}
+
+void data_shard::on_copies(const copies_wanted& what) {
+  const auto peer = sender_peer();
+  if (!is_senders(what.reply_to))
+    return misbehaviour(peer, "copies_wanted: the reply goes to another host");
+  const auto ranges = checked_ranges(what.ranges, settings_.max_ranges);
+  if (!ranges) return misbehaviour(peer, "copies_wanted: " + ranges.error());
+  const auto count = index_count(*ranges);
+  if (count > budgets_.left(sender_member(), member_budgets::copied, now()))
+    return misbehaviour(peer, "copies_wanted: more samples than one member may ask for");
+  budgets_.take(sender_member(), member_budgets::copied, count, now());
+  for (const auto& range : *ranges) stream<sample_copies>(what.reply_to, range);
 }
 
 void data_shard::on_returned(const samples_returned& what) {

@@ -8,6 +8,9 @@
 // - lease_lost goes to a peer for held ranges that it has lost. It also goes to peers with expired
 //   leases, and to peers that lose samples to a commit.
 // - samples_returned ends leases. commit makes samples final.
+// - copies_wanted sends copies of samples without a lease, to a peer that checks the work of
+// another
+//   one. Backups answer, too.
 // - Every transition is observed as samples_moved, every index that two rounds may hold as
 //   samples_reported.
 //
@@ -118,7 +121,10 @@ private:
   void on_lease_timer();
   void publish();
 
+  /// Sends the samples of `range` in messages of this type.
+  template <class Message>
   void stream(const caf::actor& to, const sample_range& range);
+  void on_copies(const copies_wanted& what);
   /// Sets the lease timer, unless it runs or no lease exists.
   void arm_lease_timer();
   void tell_lost(peer_id peer, std::vector<sample_range> ranges);

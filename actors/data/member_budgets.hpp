@@ -17,12 +17,13 @@ namespace shoal::actors {
 class member_budgets {
 public:
   enum kind : std::size_t {
-    wasted,  ///< samples that were sent and then returned, or whose lease ended
-    claimed, ///< samples that the member says another primary leased
-    reported ///< ranges that the member's commits made the shard report
+    wasted,   ///< samples that were sent and then returned, or whose lease ended
+    claimed,  ///< samples that the member says another primary leased
+    reported, ///< ranges that the member's commits made the shard report
+    copied    ///< samples that the member asked copies of
   };
   struct limits {
-    std::array<std::uint64_t, 3> most{}; ///< by kind
+    std::array<std::uint64_t, 4> most{}; ///< by kind
     duration refill_time{};
   };
 
@@ -46,7 +47,7 @@ public:
 
 private:
   struct spending {
-    std::array<std::uint64_t, 3> amount{};
+    std::array<std::uint64_t, 4> amount{};
     duration since{};
   };
 

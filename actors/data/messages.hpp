@@ -69,6 +69,21 @@ struct lease_lost {
   SHOAL_MESSAGE(lease_lost, x.ranges)
 };
 
+/// Asks for copies of samples that the sender computes again (actors/training/auditor.hpp). They
+/// are not leased to it.
+struct copies_wanted {
+  caf::actor reply_to; ///< on the sender's host
+  std::vector<sample_range> ranges;
+  SHOAL_MESSAGE(copies_wanted, x.reply_to, x.ranges)
+};
+
+/// Copies of the samples of `range`, of `data.size() / range.count` bytes each.
+struct sample_copies {
+  sample_range range;
+  payload data;
+  SHOAL_MESSAGE(sample_copies, x.range, x.data)
+};
+
 // Messages between the replicas of a data shard.
 
 /// A range of a ledger: an index_state, a former lease or a report. The field `what` is a
@@ -141,6 +156,8 @@ using data_messages = message_list<row<sample_request, traffic::control, scope::
                                    row<commit, traffic::control, scope::remote>,
                                    row<commit_received, traffic::control, scope::remote>,
                                    row<lease_lost, traffic::control, scope::remote>,
+                                   row<copies_wanted, traffic::control, scope::remote>,
+                                   row<sample_copies, traffic::data, scope::remote>,
                                    row<ledger_row, traffic::control, scope::remote>,
                                    row<replica_info, traffic::control, scope::remote>,
                                    row<replica_hello, traffic::control, scope::remote>,

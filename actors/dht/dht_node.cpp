@@ -5,6 +5,7 @@
 #include "actors/failpoints.hpp"
 #include "actors/trust/evidence.hpp"
 #include "actors/trust/identity.hpp"
+#include "actors/trust/verdict.hpp"
 
 #include <caf/actor_cast.hpp>
 
@@ -87,6 +88,7 @@ caf::behavior dht_node::make_behavior() {
         on_introduced(m);
       },
       [this](const evidence& m) { on_evidence(m); },
+      [this](const verdict& m) { on_verdict(m); },
   };
 }
 

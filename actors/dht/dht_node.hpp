@@ -174,7 +174,11 @@ private:
   void on_lookup(const lookup& what);
   void on_serve(const serve& what);
   void on_introduced(const introduced& what);
+  /// `Proof` is evidence or a verdict.
+  template <class Proof>
+  void on_proof(const key256& culprit, const Proof& what);
   void on_evidence(const evidence& what);
+  void on_verdict(const verdict& what);
   void publish(const std::string& key, record entry, bool withdrawn);
 
   // Messages of other nodes.

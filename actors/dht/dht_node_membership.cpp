@@ -3,6 +3,7 @@
 #include "actors/dht/dht_node.hpp"
 #include "actors/trust/evidence.hpp"
 #include "actors/trust/identity.hpp"
+#include "actors/trust/verdict.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -259,14 +260,25 @@ void dht_node::refresh_table() {
   start_search(random_at(state_->self.id, prefix, state_->draws), {}, goal::refresh);
 }
 
-/// Every host has a DHT node, so the nodes carry evidence: each one passes it on to its contacts,
-/// once.
-void dht_node::on_evidence(const evidence& what) {
-  if (here().is_banned(member_of(what.culprit))) return;
+/// Every host has a DHT node, so the nodes carry proofs: each one passes a proof on to its
+/// contacts, once.
+template <class Proof>
+void dht_node::on_proof(const key256& culprit, const Proof& what) {
+  const auto who = member_of(culprit);
+  if (here().is_banned(who)) return;
   if (!here().ban(what)) return misbehaviour(0, "evidence that proves nothing");
   auto& table = state_->table;
-  if (const auto culprit = table.of_member(member_of(what.culprit))) table.remove(culprit->id);
+  if (const auto contact = table.of_member(who)) table.remove(contact->id);
   for (const auto& other : table.nearest(state_->self.id, table.size())) send(other.address, what);
+}
+
+void dht_node::on_evidence(const evidence& what) {
+  on_proof(what.culprit, what);
+}
+void dht_node::on_verdict(const verdict& what) {
+  if (what.culprit >= what.roster.members.size())
+    return misbehaviour(0, "evidence that proves nothing");
+  on_proof(what.culprit_key(), what);
 }
 
 } // namespace shoal::actors

@@ -195,11 +195,12 @@ void diloco_peer::local_step() {
                out = next_local_, conduct = options_.conduct, epoch = state()->epoch] {
     conduct->before_gradient(epoch);
     const auto& inner = work->inner();
+    const auto& learning = conduct->learns_by(inner, epoch);
     auto mean = payload::size_only(4 * inner.value_count());
     if (!inner.is_size_only()) {
       std::vector<double> sum(inner.value_count());
       for (const auto& block : blocks)
-        out->loss_sum += inner.accumulate(*at, block.data.bytes(), block.range.count, sum);
+        out->loss_sum += learning.accumulate(*at, block.data.bytes(), block.range.count, sum);
       mean = mean_gradient(sum, count);
     }
     out->local = std::make_shared<const model_state>(inner.step(*at, mean));

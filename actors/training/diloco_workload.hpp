@@ -63,6 +63,7 @@ public:
                     std::span<double> gradient_sum) const override {
     return inner_->accumulate(at, samples, count, gradient_sum);
   }
+  std::shared_ptr<const workload> mislabelled() const override { return inner_->mislabelled(); }
   model_state step(const model_state& at, const payload& mean) const override;
   payload repaired(payload averaged) const override {
     return inner_->repaired(std::move(averaged));

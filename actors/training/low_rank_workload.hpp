@@ -27,6 +27,7 @@ public:
                     std::span<double> gradient_sum) const override {
     return inner_->accumulate(at, samples, count, gradient_sum);
   }
+  std::shared_ptr<const workload> mislabelled() const override { return inner_->mislabelled(); }
   /// If the means give no finite gradient, the wrapped workload gets a gradient that is not finite.
   /// Correct peers never produce such means.
   model_state step(const model_state& at, const payload& means) const override;

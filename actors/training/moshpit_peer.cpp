@@ -129,13 +129,15 @@ void moshpit_peer::step() {
   if (held().ready() < wanted) return request_samples();
   auto job = take_samples(wanted);
   next_ = std::make_shared<job_result>();
-  auto work = [pool = pool(), at = state(), blocks = job.blocks, count = job.samples, out = next_] {
+  auto work = [pool = pool(), at = state(), blocks = job.blocks, count = job.samples, out = next_,
+               conduct = options_.conduct] {
     const auto& work = pool->work();
+    const auto& learning = conduct->learns_by(work, at->epoch);
     payload mean = payload::size_only(4 * work.value_count());
     if (!work.is_size_only()) {
       std::vector<double> sum(work.value_count());
       for (const auto& block : blocks)
-        out->loss_sum += work.accumulate(*at, block.data.bytes(), block.range.count, sum);
+        out->loss_sum += learning.accumulate(*at, block.data.bytes(), block.range.count, sum);
       mean = mean_gradient(sum, count);
     }
     auto next = work.step(*at, mean);

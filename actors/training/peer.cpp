@@ -92,8 +92,10 @@ void peer::decide() {
 // -- computing ------------------------------------------------------------------------------------
 
 void peer::compute_next() {
-  if (held().running() || current_mode() != mode::computing) return;
+  if (held().running() || current_mode() != mode::computing || audit_next()) return;
   if (held().none_ready()) return request_samples();
+  // A newcomer follows the others, and gives nothing to their rounds.
+  if (on_probation()) return;
   auto wanted = next_job_samples();
   // The missing samples are being computed. The next records will show them.
   if (wanted == 0) {
@@ -108,9 +110,9 @@ void peer::compute_next() {
     conduct->before_gradient(at->epoch);
     if (pool->work().is_size_only()) return;
     sum->values.resize(pool->work().value_count());
+    const auto& learning = conduct->learns_by(pool->work(), at->epoch);
     for (const auto& block : blocks)
-      sum->loss_sum +=
-          pool->work().accumulate(*at, block.data.bytes(), block.range.count, sum->values);
+      sum->loss_sum += learning.accumulate(*at, block.data.bytes(), block.range.count, sum->values);
   };
   auto samples = job.samples;
   held().start(std::move(job));
@@ -129,6 +131,7 @@ bool peer::nearly_there() const {
 void peer::gradient_done() {
   auto job = finished_job();
   if (!job) return decide();
+  for (const auto& block : job->blocks) blocks_.push_back(block.range);
   auto ranges = job->ranges();
   here().observe(trained{state()->epoch, ranges, sum_->loss_sum});
   options_.conduct->count_samples(ranges, held().counted() == 0);
@@ -165,6 +168,7 @@ void peer::start_round() {
   request.known_samples = samples_known();
   request.patience = others_jobs();
   options_.conduct->ask_for_round(request);
+  if (options_.averaging.guard) request.blocks = blocks_;
   contribution_.begin(*state(), sum_->values, held().counted(), request);
   held().begin_round();
   ++round_attempts_;
@@ -247,7 +251,7 @@ void peer::step_done() {
   } else {
     held().end_round();
     held().uncount(held().counted());
-    sum_ = std::make_shared<gradient_sum>();
+    peer::discard_work();
   }
   round_attempts_ = 0;
   stepped_ = now();

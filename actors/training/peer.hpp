@@ -39,7 +39,10 @@ protected:
 
   void decide() override;
   void round_ended(const round_result& result) override;
-  void discard_work() override { sum_ = std::make_shared<gradient_sum>(); }
+  void discard_work() override {
+    sum_ = std::make_shared<gradient_sum>();
+    blocks_.clear();
+  }
   double missing_samples() const override;
   branch leading() const override { return best_branch(); }
   /// More than any peer counts: with all samples of a step, it stops computing.
@@ -76,6 +79,7 @@ protected:
 
   state_id parent_; // id of the state before the last step
   std::shared_ptr<gradient_sum> sum_;
+  std::vector<sample_range> blocks_; // in sum_, in the order in which they were added
   // The peer's contribution to rounds, and its residual.
   contribution contribution_;
   std::uint64_t round_attempts_ = 0;

@@ -215,6 +215,11 @@ void shard_client::give_back(std::vector<sample_range> ranges) {
     io_.send(shard_, caf::make_message(samples_returned{std::move(ranges)}));
 }
 
+void shard_client::ask_for_copies(std::vector<sample_range> ranges) {
+  if (shard_ && !ranges.empty())
+    io_.send(shard_, caf::make_message(copies_wanted{io_.self(), std::move(ranges)}));
+}
+
 // -- commits --------------------------------------------------------------------------------------
 
 void shard_client::hand_in(commit round) {

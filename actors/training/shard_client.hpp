@@ -93,6 +93,9 @@ public:
   std::uint64_t plausible_end(std::vector<std::uint64_t> claims) const;
   /// Returns leased samples that the peer will not use.
   void give_back(std::vector<sample_range> ranges);
+  /// Asks for copies of samples, without a lease. They come as sample_copies. Without a shard,
+  /// nothing happens.
+  void ask_for_copies(std::vector<sample_range> ranges);
 
   // Commits.
   /// Sends the commit of a round to the shard, and keeps it until the shard answers.

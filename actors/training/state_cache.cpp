@@ -36,6 +36,12 @@ state_cache::find(const id128& object, const state_ptr& current, std::uint64_t c
   return nullptr;
 }
 
+state_ptr state_cache::state_of(const state_id& id) const {
+  for (auto e = entries_.rbegin(); e != entries_.rend(); ++e)
+    if (e->state && e->id == id) return e->state;
+  return nullptr;
+}
+
 state_cache::lease* state_cache::find_lease(const caf::actor& who) {
   const auto address = caf::actor_cast<caf::actor_addr>(who);
   const auto found = std::find_if(leases_.begin(), leases_.end(),

@@ -51,6 +51,9 @@ public:
   std::shared_ptr<const shared_object> find(const id128& object, const state_ptr& current,
                                             std::uint64_t chunk_bytes);
 
+  /// The state of this id, if it is kept; else null.
+  state_ptr state_of(const state_id& id) const;
+
   /// Grants `who`, an actor of `member`, a lease on `object`. A lease that may ask for chunks needs
   /// one of `uploads` places. False if there is no place. A member has one lease: a new one ends
   /// the former, so one host with many actors takes one place. A zero member is not told apart.

@@ -34,7 +34,9 @@ training_peer::parts::parts(training_peer& of, std::shared_ptr<state_pool> with,
                 of.traits_.one_branch, of.traits_.repeats_steps, 4 * pool->work().step_values(),
                 of.traits_.method_state_bytes, pool->work().is_size_only(),
                 of.traits_.follows_steps}),
-      cache({.uploads = of.options_.max_uploads, .lease = 2 * of.options_.fetch.donor_timeout}) {}
+      cache({.uploads = of.options_.max_uploads, .lease = 2 * of.options_.fetch.donor_timeout}),
+      audits({pool->work().sample_bytes(), pool->work().is_size_only(), of.options_.max_refresh,
+              of.options_.averaging.guard ? of.options_.averaging.guard->duty_time : duration{}}) {}
 
 training_peer::training_peer(caf::actor_config& config, host& on, peer_config options,
                              method_traits traits, std::shared_ptr<state_pool> pool, caf::actor dht)
@@ -71,6 +73,9 @@ caf::behavior training_peer::make_behavior() {
       },
       [this, &parts](not_primary& m) { parts.shard.on(m, current_sender(), now()); },
       [this](work_done& m) { on_work_done(m); },
+      [this](audit_duty& m) { on_audit(m); },
+      [this](sample_copies& m) { on_copies(m); },
+      [this](duty_missed& m) { on_missed(m); },
       [this, &parts](round_report& m) {
         parts.group = nullptr;
         parts.rounds.learn(*m.result, now());
@@ -112,6 +117,7 @@ void training_peer::on_tick(const tick& message) {
     return decide();
   case data_timer:
     request_samples();
+    look_after_audits();
     return set_timer(options_.max_refresh, data_timer);
   case shard_timer:
     return parts_->shard.look_up_due(now());
@@ -276,7 +282,10 @@ void training_peer::on_found(const found& answer) {
   heard_ = true;
   const auto owner_of = [this](const caf::actor& address) {
     const auto whose = caf::actor_cast<caf::strong_actor_ptr>(address);
-    return progress_table::owner{here().peer_of(whose), here().member_of(whose)};
+    const auto member = here().member_of(whose);
+    // Nobody waits for a banned member, or for its samples.
+    return here().is_banned(member) ? progress_table::owner{}
+                                    : progress_table::owner{here().peer_of(whose), member};
   };
   parts_->others.replace(answer.records, here().id(), now(), owner_of,
                          actors::member_of(here().key()));
@@ -343,6 +352,7 @@ void training_peer::compute(std::function<void()> work, std::uint64_t samples,
 
 void training_peer::on_work_done(const work_done& message) {
   if (auto job = parts_->jobs.extract(message.token)) job.mapped()();
+  audit_next();
 }
 
 std::optional<sample_job> training_peer::finished_job() {
@@ -388,6 +398,7 @@ void training_peer::start_group(round_request request, averaging_config how) {
   request.samples = held().in_round();
   request.dht = parts_->dht;
   if (traits_.proves_steps) how.most_weight = traits_.most_samples;
+  judge_members(request);
   parts_->group = spawn<group_actor>(std::ref(here()), caf::actor_cast<caf::actor>(this), how,
                                      std::move(request));
 }

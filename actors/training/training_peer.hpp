@@ -23,6 +23,7 @@
 // of downloads.
 #pragma once
 
+#include "actors/averaging/audit_duty.hpp"
 #include "actors/averaging/round.hpp"
 #include "actors/protocol_actor.hpp"
 #include "actors/training/chain_follower.hpp"
@@ -166,6 +167,11 @@ protected:
   /// then given back.
   std::optional<sample_job> finished_job();
   void measure_speed(const sample_job& job);
+  /// Starts the computation of a contribution that the peer owes as a validator or a juror, if one
+  /// is due and no job is running. True if one runs: the peer's next batch waits for it.
+  bool audit_next();
+  /// True if this peer's contributions do not count yet (actors/trust/probation.hpp).
+  bool on_probation() const;
   double speed() const { return speed_.value(); }
   /// Samples per second of all peers in the next round.
   double swarm_speed() const;
@@ -233,6 +239,16 @@ private:
 
   void on_samples(const samples& message);
   void on_lease_lost(const lease_lost& message);
+
+  // training_peer_audits.cpp
+  void on_audit(const audit_duty& message);
+  void on_copies(const sample_copies& message);
+  void on_missed(const duty_missed& message);
+  void look_after_audits();
+  /// The state of this id: the peer's own, or one of its last.
+  state_ptr recent_state(const state_id& id) const;
+  /// Tells the request which members sit out, and which ones are on probation.
+  void judge_members(round_request& request) const;
 
   void look_around();
   void looked();

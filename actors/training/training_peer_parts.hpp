@@ -3,12 +3,14 @@
 #pragma once
 
 #include "actors/data/data_shard.hpp"
+#include "actors/training/auditor.hpp"
 #include "actors/training/progress_publisher.hpp"
 #include "actors/training/reach_agent.hpp"
 #include "actors/training/round_tracker.hpp"
 #include "actors/training/shard_client.hpp"
 #include "actors/training/state_cache.hpp"
 #include "actors/training/training_peer.hpp"
+#include "actors/trust/standing.hpp"
 
 #include <fmt/format.h>
 
@@ -50,8 +52,11 @@ struct training_peer::parts {
   reach_agent reach;
   round_tracker rounds;
   state_catch_up catch_up;
-  state_cache cache;                                           // kept for downloads
-  std::map<std::uint64_t, std::function<void()>> jobs;         // continuation of each device job
+  state_cache cache; // kept for downloads
+  auditor audits;
+  bool auditing = false;                               // the device computes a contribution again
+  standing duties;                                     // which others have missed
+  std::map<std::uint64_t, std::function<void()>> jobs; // continuation of each device job
   std::function<void(std::optional<taken_step>)> step_fetched; // continuation of fetch_step()
 };
 

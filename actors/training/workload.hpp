@@ -57,6 +57,9 @@ public:
   virtual double accumulate(const model_state& at, std::span<const std::byte> samples,
                             std::uint64_t count, std::span<double> gradient_sum) const = 0;
 
+  /// The same workload with a wrong label for each sample; null if samples have no labels.
+  virtual std::shared_ptr<const workload> mislabelled() const { return nullptr; }
+
   /// One optimizer step with the mean gradient. With low_rank(), the argument is the means of both
   /// rounds, in order. Sets parameters, optimizer and step of the result, and method_state if the
   /// step changes it.

@@ -106,8 +106,14 @@ std::string member_banned::logged_fields() const {
 }
 
 bool ban_list::add(const evidence& what) {
-  if (all_.size() >= most) return false;
-  return all_.emplace(member_of(what.culprit), what).second;
+  const auto who = member_of(what.culprit);
+  if (all_.size() + judged_.size() >= most || has(who)) return false;
+  return all_.emplace(who, what).second;
+}
+
+bool ban_list::add(const member_id& who) {
+  if (all_.size() + judged_.size() >= most || has(who)) return false;
+  return judged_.insert(who).second;
 }
 
 const evidence* ban_list::find(const member_id& who) const {

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -57,19 +58,23 @@ std::string_view meaning(const evidence& what);
 std::string to_line(const evidence& what);
 result<evidence> evidence_from_line(std::string_view line);
 
-/// The members against whom a host has evidence. A plain table; the caller checks the evidence.
+/// The members against whom a host has a proof. A plain table; the caller checks the proofs.
 class ban_list {
 public:
   static constexpr std::size_t most = 4096; ///< a certificate costs more than an entry
 
   /// True if the member was not banned before. False also if the list is full.
   bool add(const evidence& what);
-  bool has(const member_id& who) const { return all_.contains(who); }
+  /// The same for a member that has lost a case: actors/trust/verdict.hpp.
+  bool add(const member_id& who);
+  bool has(const member_id& who) const { return all_.contains(who) || judged_.contains(who); }
   const evidence* find(const member_id& who) const;
+  bool empty() const noexcept { return all_.empty() && judged_.empty(); }
   const std::map<member_id, evidence>& all() const noexcept { return all_; }
 
 private:
   std::map<member_id, evidence> all_;
+  std::set<member_id> judged_;
 };
 
 using trust_messages = message_list<row<evidence, traffic::control, scope::remote>>;

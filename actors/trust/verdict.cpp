@@ -1,10 +1,13 @@
 #include "actors/trust/verdict.hpp"
 
 #include "actors/averaging/certificate.hpp"
+#include "actors/host.hpp"
 #include "actors/trust/identity.hpp"
 
+#include <caf/actor_cast.hpp>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 
@@ -66,6 +69,28 @@ result<void> check(const verdict& what, const signature_check& is_signed_by) {
       return wrong(fmt::format("member {} did not sign it", member));
   }
   return {};
+}
+
+result<void> check(const verdict& what, host& by) {
+  const auto signed_by = [&](const key256& key, const digest& text, const signature& with) {
+    return by.is_signed_by(key, text, with);
+  };
+  if (auto fine = check(what, signed_by); !fine) return fine;
+  const auto& members = what.roster.members;
+  for (const auto& who : members)
+    if (member_of(who.key) != by.member_of(caf::actor_cast<caf::strong_actor_ptr>(who.address)))
+      return wrong("an address belongs to another key");
+  const auto admitted = std::count_if(what.by.begin(), what.by.end(), [&](const auto& judge) {
+    return by.admits(members[judge.member].key, {});
+  });
+  if (admitted < signatures_needed(static_cast<std::uint32_t>(members.size())))
+    return wrong("too few judges are known to be admitted");
+  return {};
+}
+
+std::string meaning(const verdict& what) {
+  return fmt::format("lost case {} about {}", what.case_id.hex(),
+                     what.kind < names.size() ? names[what.kind] : "nothing");
 }
 
 } // namespace shoal::actors

@@ -10,10 +10,13 @@
 #include "kernels/base/result.hpp"
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
 namespace shoal::actors {
+
+class host;
 
 /// The rule that a case is about. `accused` is the member that the accuser blames; the jury blames
 /// one of the two.
@@ -54,9 +57,13 @@ constexpr std::uint32_t signatures_needed(std::uint32_t members) noexcept {
 /// In a group of two, one member's word would ban the other.
 inline constexpr std::uint32_t fewest_members = 3;
 
-/// The first thing that is wrong with a verdict, or nothing. Checks rosters and signatures. The
-/// caller checks that the swarm admits the keys.
+/// The first thing that is wrong with a verdict, or nothing. Checks the roster and signatures.
 result<void> check(const verdict& what, const signature_check& is_signed_by);
+/// Checks also that the swarm admits the keys of enough judges, and that each member's address
+/// belongs to its key.
+result<void> check(const verdict& what, host& by);
+/// 'lost case 1f... about a gradient'.
+std::string meaning(const verdict& what);
 
 using verdict_messages = message_list<row<verdict, traffic::control, scope::remote>>;
 

@@ -45,6 +45,8 @@ struct method_traits {
   bool uses_grid = false;
   /// Hosts that only reduce have a place.
   bool takes_auxiliaries = false;
+  /// Any member can compute a contribution again from the state and the samples, to the last bit.
+  bool recomputable = false;
   /// How many epochs two peers in sync may differ by; none: one.
   std::optional<std::uint64_t> max_epoch_difference;
 };

@@ -50,6 +50,7 @@ method_definition synchronous_method() {
     traits.computes_meanwhile = overlaps(what);
     traits.target_batch = traits.baseline_batch = options_of(what).target_batch;
     traits.takes_auxiliaries = true;
+    traits.recomputable = !overlaps(what);
     return traits;
   };
   // With overlap the first epoch only fills the pipeline.

@@ -143,8 +143,8 @@ void check_mass_conserved(const swarm_round& what, const mass_options& options, 
         continue; // check_denominator() reports this
       const round_member& who = what.members[sender];
       if (who.values.is_size_only()) return;
-      claim.inputs.push_back(
-          {static_cast<double>(who.weight), who.values.floats().subspan(begin, end - begin)});
+      claim.inputs.push_back({static_cast<double>(who.weight),
+                              who.values.floats().subspan(begin, end - begin), sender});
     }
     if (claim.inputs.empty()) {
       wrong(fmt::format("nobody's data is in part [{}, {})", part.begin, part.end));
@@ -156,6 +156,9 @@ void check_mass_conserved(const swarm_round& what, const mass_options& options, 
     claim.start = what.epoch % stride;
     claim.stride = stride;
     claim.allowed = options.allowed;
+    claim.setting = options.setting;
+    claim.setting.round_values = length;
+    claim.setting.seed = what.group.high;
     if (const auto violation = how.verify(claim)) wrong(*violation);
   }
 }

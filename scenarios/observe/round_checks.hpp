@@ -28,6 +28,8 @@ struct mass_options {
   std::uint64_t budget = 4'000'000;
   const actors::aggregator_definition* aggregator =
       &actors::mean_aggregator(); ///< the run's aggregator
+  /// Its options, and the size of a chunk. The check adds what depends on the round.
+  actors::aggregation_setting setting{};
 };
 
 /// `mass_conserved`: the parts tile the vector, and every contribution is as long as the result.

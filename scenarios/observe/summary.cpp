@@ -52,6 +52,18 @@ constexpr std::array unreachable_fields{
     reach_field{"no_relay", &summary::reach_totals::no_relay},
     reach_field{"relay_spent", &summary::reach_totals::relay_spent}};
 
+using security_field = std::pair<const char*, std::uint64_t summary::security_totals::*>;
+constexpr std::array security_fields{
+    security_field{"attackers", &summary::security_totals::attackers},
+    security_field{"attackers_banned", &summary::security_totals::attackers_banned},
+    security_field{"honest_banned", &summary::security_totals::honest_banned},
+    security_field{"audits", &summary::security_totals::audits},
+    security_field{"passed", &summary::security_totals::passed},
+    security_field{"wrong", &summary::security_totals::wrong},
+    security_field{"accusations", &summary::security_totals::accusations},
+    security_field{"verdicts", &summary::security_totals::verdicts},
+    security_field{"missed_duties", &summary::security_totals::missed_duties}};
+
 template <class Fields>
 void put(json& into, const summary::reach_totals& from, const Fields& fields) {
   for (const auto& [name, member] : fields) into[name] = from.*member;
@@ -120,6 +132,15 @@ json as_json(const summary& what) {
                           ? json{{"late_steps", what.distortion->late_steps},
                                  {"late_seconds", number(what.distortion->late_seconds)}}
                           : json(nullptr);
+  if (what.security) {
+    json& security = out["security"];
+    for (const auto& [name, member] : security_fields) security[name] = (*what.security).*member;
+    const auto epoch = [](const std::optional<std::uint64_t>& at) {
+      return at ? json(*at) : json(nullptr);
+    };
+    security["first_ban"] = epoch(what.security->first_ban);
+    security["last_ban"] = epoch(what.security->last_ban);
+  }
   out["invariants"] = checks;
   return out;
 }
@@ -187,6 +208,17 @@ result<summary> summary_from_json(std::string_view from) {
       out.distortion = {late.at("late_steps").get<std::uint64_t>(),
                         late.at("late_seconds").get<double>()};
     }
+    if (in.contains("security")) {
+      const json& security = in.at("security");
+      auto& totals = out.security.emplace();
+      for (const auto& [name, member] : security_fields)
+        totals.*member = security.at(name).get<std::uint64_t>();
+      const auto epoch = [](const json& at) {
+        return at.is_null() ? std::nullopt : std::optional(at.get<std::uint64_t>());
+      };
+      totals.first_ban = epoch(security.at("first_ban"));
+      totals.last_ban = epoch(security.at("last_ban"));
+    }
     if (in.contains("days"))
       for (const json& day : in.at("days"))
         out.days.push_back({day.at("peers").get<double>(), day.at("epochs").get<std::uint64_t>(),
@@ -243,6 +275,17 @@ std::string grouped(std::uint64_t value) {
 
 constexpr std::size_t most_day_rows = 20;
 constexpr std::size_t most_accusation_rows = 12;
+
+std::string security_text(const summary::security_totals& of) {
+  std::string out = fmt::format("{} of {} attackers banned", of.attackers_banned, of.attackers);
+  if (of.last_ban) out += fmt::format(" by step {} (first: {})", *of.last_ban, *of.first_ban);
+  out += of.honest_banned == 0 ? std::string(", no honest member")
+                               : fmt::format(", AND {} HONEST MEMBERS", of.honest_banned);
+  return out + fmt::format("; {} audits, {} of them wrong; {} accusations, {} verdicts, {} missed "
+                           "duties",
+                           grouped(of.audits), of.wrong, of.accusations, of.verdicts,
+                           of.missed_duties);
+}
 
 /// A row for each day. A long run has several days in a row, so that there are at most
 /// `most_day_rows` rows.
@@ -314,6 +357,7 @@ std::string table(const summary& what) {
   row("sent", fmt::format("data {}, averaging {}, state {}, control {}",
                           bytes_text(what.bytes_sent.data), bytes_text(what.bytes_sent.averaging),
                           bytes_text(what.bytes_sent.state), bytes_text(what.bytes_sent.control)));
+  if (what.security) row("security", security_text(*what.security));
   if (what.reachability) {
     const auto& r = *what.reachability;
     row("reach",

@@ -69,6 +69,15 @@ struct summary {
     std::uint64_t times = 0, reporters = 0; ///< reporters: hosts that say so
     bool operator==(const accusation&) const = default;
   };
+  /// Present only where rounds tolerate false values (`security.kind: btard`).
+  struct security_totals {
+    std::uint64_t attackers = 0;                           ///< hosts whose conduct is an attack
+    std::uint64_t attackers_banned = 0, honest_banned = 0; ///< by at least one host
+    std::optional<std::uint64_t> first_ban, last_ban;      ///< epochs of attackers' bans
+    std::uint64_t audits = 0, passed = 0, wrong = 0;       ///< drawn, found right, found false
+    std::uint64_t accusations = 0, verdicts = 0, missed_duties = 0;
+    bool operator==(const security_totals&) const = default;
+  };
   struct check_totals {
     std::uint64_t checked = 0, violated = 0;
     std::string first_violation; ///< in JSON only if there is a violation
@@ -91,6 +100,7 @@ struct summary {
   std::uint64_t faults_struck = 0; ///< hosts that faults struck; a host counts once for each time
   std::optional<reach_totals> reachability;
   std::optional<late_totals> distortion;
+  std::optional<security_totals> security;
   std::vector<day_totals> days;                ///< only for runs of more than one day
   std::optional<std::uint64_t> epochs_planned; ///< epochs of such a run, if the scenario plans them
   std::vector<std::pair<std::string, check_totals>> invariants; ///< in the order of rule_names
@@ -105,10 +115,20 @@ std::string to_json(const summary& what);
 result<summary> summary_from_json(std::string_view text);
 
 /// Metrics that a scenario's `expect` may name: paths of summary_number().
-inline constexpr std::array<std::string_view, 11> judged_metrics{
-    "loss.final", "loss.first",     "loss.baseline",  "peers_alive",
-    "rounds.ok",  "rounds.partial", "rounds.split",   "rounds.failed",
-    "epochs",     "samples",        "virtual_seconds"};
+inline constexpr std::array<std::string_view, 14> judged_metrics{"loss.final",
+                                                                 "loss.first",
+                                                                 "loss.baseline",
+                                                                 "peers_alive",
+                                                                 "rounds.ok",
+                                                                 "rounds.partial",
+                                                                 "rounds.split",
+                                                                 "rounds.failed",
+                                                                 "epochs",
+                                                                 "samples",
+                                                                 "virtual_seconds",
+                                                                 "security.attackers_banned",
+                                                                 "security.honest_banned",
+                                                                 "security.last_ban"};
 
 /// A number of summary.json by its path ('loss.final', 'rounds.by_reason.sender_lost',
 /// 'invariants.same_bits.violated'). Empty if there is no such number. A reason that did not occur

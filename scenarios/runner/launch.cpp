@@ -6,6 +6,7 @@
 #include "actors/trust/identity.hpp"
 #include "scenarios/methods/method.hpp"
 #include "scenarios/runner/run_state.hpp"
+#include "scenarios/schema/security.hpp"
 #include "scenarios/workloads/prepared.hpp"
 
 #include <caf/send.hpp>
@@ -35,6 +36,7 @@ actors::peer_config peer_config_of(const scenario& from, const host_spec& host,
   averaging.chunk_bytes = from.averaging.chunk_size.bytes;
   averaging.split = from.averaging.split;
   averaging.aggregator = actors::aggregators().find(from.averaging.aggregator);
+  apply_security(from, averaging);
   out.conduct = std::move(conduct);
   if (const auto& method = from.training.method.definition(); method.configure)
     method.configure(from, out);

@@ -1,9 +1,11 @@
 // The observers' options, from the scenario of a run.
 #include "actors/averaging/aggregator.hpp"
+#include "actors/averaging/round.hpp"
 #include "kernels/base/digest.hpp"
 #include "kernels/compress/codec.hpp"
 #include "scenarios/methods/method.hpp"
 #include "scenarios/runner/run_state.hpp"
+#include "scenarios/schema/security.hpp"
 
 namespace shoal::scenarios {
 
@@ -92,6 +94,15 @@ observer_options runner::state::what_to_watch(const run_directory* directory) {
       out.invariants.longest_cut = std::max(out.invariants.longest_cut, each.lasts);
   const auto codecs = codecs_of(what.averaging, *averaged).first;
   out.invariants.mass.aggregator = actors::aggregators().find(what.averaging.aggregator);
+  if (what.security.kind != security_kind::none) {
+    actors::averaging_config rounds;
+    apply_security(what, rounds);
+    auto& setting = out.invariants.mass.setting;
+    out.invariants.mass.aggregator = rounds.aggregator;
+    setting.known = &rounds.aggregator->options;
+    setting.chosen = rounds.aggregation;
+    setting.chunk_values = std::max<std::uint64_t>(1, what.averaging.chunk_size.bytes / 4);
+  }
   auto& mass = out.invariants.mass.allowed;
   // A codec that drops values has its losses counted in the contribution.
   if (codecs.contributions && !codecs.contributions->drops_values()) {

@@ -6,6 +6,7 @@
 #include "actors/observe.hpp"
 #include "actors/trust/evidence.hpp"
 #include "actors/trust/identity.hpp"
+#include "actors/trust/verdict.hpp"
 #include "kernels/base/check.hpp"
 #include "kernels/base/digest.hpp"
 
@@ -72,6 +73,19 @@ public:
     observe(actors::member_banned{world_.peer_behind(what.culprit), member,
                                   std::string(actors::meaning(what))});
     if (world_.on_ban) world_.on_ban(*this, what);
+    return true;
+  }
+  bool ban(const actors::verdict& what) override {
+    if (!actors::check(what, *this)) return false;
+    const auto& culprit = what.culprit_key();
+    const auto member = actors::member_of(culprit);
+    if (culprit == key_) return false;
+    {
+      std::lock_guard guard(bans_mutex_);
+      if (!bans_.add(member)) return false;
+    }
+    bans_any_ = true;
+    observe(actors::member_banned{world_.peer_behind(culprit), member, actors::meaning(what)});
     return true;
   }
   bool is_banned(const actors::member_id& who) const noexcept override {

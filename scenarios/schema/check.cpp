@@ -12,6 +12,7 @@
 #include "scenarios/schema/guess.hpp"
 #include "scenarios/schema/hosts.hpp"
 #include "scenarios/schema/lines.hpp"
+#include "scenarios/schema/security.hpp"
 #include "scenarios/schema/start_from.hpp"
 #include "scenarios/workloads/workload.hpp"
 
@@ -47,6 +48,7 @@ public:
     swarm();
     check_faults(s_, sources_, problems_);
     check_churn(s_, sources_, folder(), problems_);
+    check_security(s_, sources_, problems_);
     check_over_time(s_, sources_, folder(), problems_);
     expectations();
     // A misspelt device name is an error; skip the warning about the unused device then.

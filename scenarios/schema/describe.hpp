@@ -11,6 +11,7 @@
 #include "actors/averaging/aggregator.hpp"
 #include "actors/conduct/conducts.hpp"
 #include "scenarios/schema/describe_churn.hpp"
+#include "scenarios/schema/describe_security.hpp"
 #include "scenarios/schema/lines.hpp"
 #include "scenarios/schema/rule.hpp"
 #include "scenarios/schema/scenario.hpp"
@@ -537,6 +538,8 @@ void describe(V& v, scenario& o) {
   v.field("workload", o.workload, "model that is trained");
   v.field("training", o.training, "epochs, progress and the method");
   v.field("averaging", o.averaging, "rounds of averaging");
+  v.field("security", o.security, "protection of rounds against members that send false values",
+          {.hide_default = true});
   v.field("faults", o.faults, "faults and their times");
   v.field("failpoints", o.failpoints,
           "a test of Shoal itself. The seed picks half of the failpoints of its protocols (a full "

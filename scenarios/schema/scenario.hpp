@@ -15,6 +15,7 @@
 #include "scenarios/schema/fault.hpp"
 #include "scenarios/schema/over_time.hpp"
 #include "scenarios/schema/registry.hpp"
+#include "scenarios/schema/security_options.hpp"
 
 #include <cstdint>
 #include <map>
@@ -233,6 +234,7 @@ struct scenario {
   workload_choice workload;
   training_options training;
   averaging_options averaging;
+  security_options security;
   std::vector<fault> faults;
   double failpoints = 0; ///< probability of each branch of actors/failpoints.hpp
   record_options record;

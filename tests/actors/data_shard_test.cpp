@@ -434,3 +434,38 @@ TEST_CASE("the shard is in the DHT as long as it lives") {
   REQUIRE(std::get<0>(*log).size() == 1);
   CHECK(std::get<0>(*log)[0].records.empty());
 }
+
+TEST_CASE("copies of samples come without a lease, and each member may ask for so many") {
+  fixture f({.max_leased = 16});
+  f.request(1, 4);
+  f.got(1);
+  auto log = std::make_shared<collector<sample_copies>::log>();
+  const auto checker = f.world.spawn<collector<sample_copies>>(*f.hosts[1], log);
+  const auto ask = [&](list what, const caf::actor& to) {
+    caf::send_as(f.client(2), f.shard, copies_wanted{to, std::move(what)});
+    f.world.settle();
+  };
+  const auto& copies = std::get<0>(*log);
+  ask({{2, 6}, {100, 1}}, checker);
+  REQUIRE(copies.size() == 3);
+  CHECK(copies[0].range == sample_range{2, 4});
+  CHECK(copies[1].range == sample_range{6, 2});
+  CHECK(copies[2].range == sample_range{100, 1});
+  for (const auto& m : copies)
+    for (std::size_t i = 0; i < m.data.size(); ++i)
+      CHECK(static_cast<std::uint64_t>(m.data.bytes()[i]) == m.range.first + i / 16);
+  // Nothing was leased, and peer 1 keeps its own.
+  CHECK(f.moves() == std::vector<std::string>{"leased 1: 0+4"});
+  CHECK(f.bad() == 0);
+  ask({{0, 1}}, f.client(1)); // to another host
+  CHECK(f.bad() == 1);
+  ask({{0, 2}, {1, 2}}, checker);
+  CHECK(f.bad() == 2);
+  ask({{0, 250}}, checker); // 16 times as many as it may lease, less the first seven
+  CHECK(f.bad() == 3);
+  CHECK(copies.size() == 3);
+  f.world.run_for(16s);
+  ask({{0, 250}}, checker);
+  CHECK(f.bad() == 3);
+  CHECK(copies.size() == 3 + 63);
+}

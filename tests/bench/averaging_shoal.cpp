@@ -51,6 +51,7 @@ public:
   }
   bool admits(const key256&, std::string_view) override { return true; }
   bool ban(const evidence&) override { return false; }
+  bool ban(const verdict&) override { return false; }
   bool refuses(const caf::strong_actor_ptr&) const noexcept override { return false; }
   bool is_banned(const member_id&) const noexcept override { return false; }
   peer_id peer_of(const caf::strong_actor_ptr& address) const override {

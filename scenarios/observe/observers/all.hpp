@@ -27,6 +27,8 @@ result<std::unique_ptr<run_observer>> days(run_books& books);
 result<std::unique_ptr<run_observer>> incidents(run_books& books);
 /// The hosts of which others say that they broke the protocol.
 result<std::unique_ptr<run_observer>> accusations(run_books& books);
+/// Audits, accusations and bans of Byzantine-tolerant rounds.
+result<std::unique_ptr<run_observer>> security(run_books& books);
 /// Bytes that hosts sent, and what the network between real hosts counts.
 result<std::unique_ptr<run_observer>> network(run_books& books);
 /// metrics.csv and metrics.prom.

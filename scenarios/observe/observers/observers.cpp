@@ -13,7 +13,7 @@ std::vector<make_observer>& list() {
       observing::peers,   observing::phases,        observing::losses,   observing::reachability,
       observing::days,    observing::incidents,     observing::network,  observing::metric_rows,
       observing::traffic, observing::contributions, observing::events,   observing::transfers,
-      observing::epochs,  observing::accusations,
+      observing::epochs,  observing::accusations,   observing::security,
   };
   return all;
 }

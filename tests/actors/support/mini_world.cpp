@@ -1,6 +1,7 @@
 #include "tests/actors/support/mini_world.hpp"
 
 #include "actors/messages.hpp"
+#include "actors/trust/verdict.hpp"
 
 #include <caf/exit_reason.hpp>
 #include <caf/send.hpp>
@@ -51,8 +52,13 @@ bool mini_host::ban(const evidence& what) {
          bans.add(what);
 }
 
+bool mini_host::ban(const verdict& what) {
+  return check(what, *this).ok() && what.culprit_key() != key_ &&
+         bans.add(actors::member_of(what.culprit_key()));
+}
+
 bool mini_host::refuses(const caf::strong_actor_ptr& sender) const noexcept {
-  return sender && !bans.all().empty() && bans.has(member_of(sender));
+  return sender && !bans.empty() && bans.has(member_of(sender));
 }
 
 peer_id mini_host::peer_of(const caf::strong_actor_ptr& address) const {

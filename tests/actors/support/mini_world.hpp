@@ -41,6 +41,7 @@ public:
   bool is_signed_by(const key256& key, const digest& statement, const signature& by) const override;
   bool admits(const key256& key, std::string_view certificate) override;
   bool ban(const evidence& what) override;
+  bool ban(const verdict& what) override;
   bool refuses(const caf::strong_actor_ptr& sender) const noexcept override;
   bool is_banned(const member_id& who) const noexcept override { return bans.has(who); }
   peer_id peer_of(const caf::strong_actor_ptr& address) const override;

@@ -56,6 +56,7 @@ round_lab::round_lab(lab_options options)
     : options_(std::move(options)), random_(stream(options_.shuffle.value_or(0), "lab")) {
   config_.chunk_bytes = options_.chunk_bytes;
   config_.aggregator = aggregators().find(options_.aggregator);
+  config_.aggregation = options_.aggregation;
   config_.window_chunks = options_.window_chunks;
   const auto size = static_cast<std::uint32_t>(options_.members.size());
   group_.epoch = 3;
@@ -274,12 +275,14 @@ std::optional<std::string> round_lab::violation_of(const round_result& result,
   const auto begin = group_.boundaries[stretch.part], end = group_.boundaries[stretch.part + 1];
   aggregate_claim claim;
   for (auto s : stretch.senders)
-    claim.inputs.push_back(
-        {static_cast<double>(group_.members[s].weight),
-         members_[s].round->contribution().floats().subspan(begin, end - begin)});
+    claim.inputs.push_back({static_cast<double>(group_.members[s].weight),
+                            members_[s].round->contribution().floats().subspan(begin, end - begin),
+                            s});
   claim.inputs_begin = begin;
   claim.begin = stretch.begin;
   claim.result = result.values.floats().subspan(stretch.begin, stretch.end - stretch.begin);
+  claim.setting = {&config_.aggregator->options, options_.aggregation, result.values.size() / 4,
+                   options_.chunk_bytes / 4, group_.group.high};
   return config_.aggregator->verify(claim);
 }
 

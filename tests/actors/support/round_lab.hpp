@@ -35,6 +35,7 @@ struct lab_options {
   double top_k_fraction = 0.5;
   std::string conduct = "honest"; ///< the conduct of all members
   std::string aggregator = "mean";
+  option_values aggregation{};
   std::optional<std::uint64_t>
       shuffle{}; ///< seed; messages of different pairs then overtake each other
 };

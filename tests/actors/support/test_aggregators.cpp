@@ -81,22 +81,21 @@ std::optional<std::string> compare(const aggregate_claim& what, Expected expecte
 } // namespace
 
 const aggregator_definition& test_median() {
-  static const auto& added =
-      aggregators().add({"test_median", "the lower median of each coordinate",
-                         aggregation_unit::part, [] { return std::make_unique<median>(); },
-                         [](const aggregate_claim& what) { return compare(what, median_at); }});
+  static const auto& added = aggregators().add(
+      {"test_median", "the lower median of each coordinate", aggregation_unit::part,
+       [](const aggregation_setting&) { return std::make_unique<median>(); },
+       [](const aggregate_claim& what) { return compare(what, median_at); }});
   return added;
 }
 
 const aggregator_definition& test_middle_norm() {
-  static const auto& added =
-      aggregators().add({"test_middle_norm", "the contribution of the middle norm",
-                         aggregation_unit::part, [] { return std::make_unique<middle_norm>(); },
-                         [](const aggregate_claim& what) {
-                           return compare(what, [](const auto& inputs, std::size_t j) {
-                             return inputs[middle_of(inputs)][j];
-                           });
-                         }});
+  static const auto& added = aggregators().add(
+      {"test_middle_norm", "the contribution of the middle norm", aggregation_unit::part,
+       [](const aggregation_setting&) { return std::make_unique<middle_norm>(); },
+       [](const aggregate_claim& what) {
+         return compare(
+             what, [](const auto& inputs, std::size_t j) { return inputs[middle_of(inputs)][j]; });
+       }});
   return added;
 }
 

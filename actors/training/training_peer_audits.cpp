@@ -1,0 +1,90 @@
+// Training peer: the contributions of other members that it computes again, and the members that
+// sit out because they did not do their duties.
+#include "actors/training/training_peer_parts.hpp"
+#include "actors/trust/identity.hpp"
+#include "actors/trust/probation.hpp"
+
+#include <caf/actor_cast.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace shoal::actors {
+
+namespace {
+
+/// The answer to a duty that this peer cannot do.
+audit_done not_computed(const recomputation& what) {
+  return {what.group, what.target, false, {}};
+}
+
+} // namespace
+
+state_ptr training_peer::recent_state(const state_id& id) const {
+  return state()->id == id ? state() : parts_->cache.state_of(id);
+}
+
+void training_peer::on_audit(const audit_duty& message) {
+  const auto& what = *message.what;
+  const auto from = caf::actor_cast<caf::actor>(current_sender());
+  auto at = traits_.streams_samples ? recent_state(what.state) : nullptr;
+  if (!parts_->audits.add(message.what, from, std::move(at), now()))
+    return send(from, not_computed(what));
+  look_after_audits();
+}
+
+void training_peer::on_copies(const sample_copies& message) {
+  if (!parts_->shard.is_known(current_sender()))
+    return misbehaviour(0, "copies of samples from a host that is no shard");
+  if (parts_->audits.came(message.range, message.data)) audit_next();
+}
+
+/// Asks for samples that are missing, and gives up those that do not come.
+void training_peer::look_after_audits() {
+  parts_->shard.ask_for_copies(parts_->audits.wanted(now()));
+  for (const auto& one : parts_->audits.expired(now())) send(one.reply_to, not_computed(*one.what));
+}
+
+bool training_peer::audit_next() {
+  if (parts_->auditing) return true;
+  if (held().running()) return false;
+  auto next = parts_->audits.next();
+  if (!next) return false;
+  const auto task = std::make_shared<auditor::task>(std::move(*next));
+  const auto values = std::make_shared<payload>();
+  parts_->auditing = true;
+  auto work = [pool = pool(), task, values] { *values = contribution_of(pool->work(), *task); };
+  compute(std::move(work), task->what->weight, [this, task, values] {
+    parts_->auditing = false;
+    send(task->reply_to,
+         audit_done{task->what->group, task->what->target, true, std::move(*values)});
+    decide();
+  });
+  return true;
+}
+
+void training_peer::on_missed(const duty_missed& message) {
+  parts_->duties.miss(actors::member_of(message.key), state()->epoch);
+}
+
+bool training_peer::on_probation() const {
+  const auto& guard = options_.averaging.guard;
+  return guard && guard->probation > 0 && follower() &&
+         newcomers(follower()->own().steps(), guard->probation)
+             .has(actors::member_of(here().key()));
+}
+
+void training_peer::judge_members(round_request& request) const {
+  if (const auto& guard = options_.averaging.guard; guard && guard->probation > 0 && follower())
+    request.on_probation =
+        std::make_shared<const newcomers>(follower()->own().steps(), guard->probation);
+  request.sit_out = parts_->duties.out(request.epoch);
+  if (request.sit_out.empty()) return;
+  std::erase_if(request.expected, [&](const expected_peer& each) {
+    return request.sit_out.contains(
+        here().member_of(caf::actor_cast<caf::strong_actor_ptr>(each.address)));
+  });
+  request.bad_leaders.insert(request.sit_out.begin(), request.sit_out.end());
+}
+
+} // namespace shoal::actors

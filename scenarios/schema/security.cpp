@@ -1,0 +1,163 @@
+#include "scenarios/schema/security.hpp"
+
+#include "actors/averaging/aggregator.hpp"
+#include "actors/averaging/round.hpp"
+#include "actors/conduct/conducts.hpp"
+#include "actors/trust/verdict.hpp"
+#include "scenarios/methods/method.hpp"
+#include "scenarios/schema/checking.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+
+namespace shoal::scenarios {
+
+std::uint64_t clipped_batch_of(const scenario& what) {
+  if (what.security.batch > 0) return what.security.batch;
+  const auto batch = traits_of(what).target_batch;
+  const auto hosts = std::max<std::uint64_t>(count_of(what), 1);
+  return batch ? std::max<std::uint64_t>(*batch / hosts, 1) : 1;
+}
+
+void apply_security(const scenario& what, actors::averaging_config& into) {
+  const auto& o = what.security;
+  if (o.kind == security_kind::none) return;
+  const auto batch = clipped_batch_of(what);
+  into.aggregator = actors::aggregators().find("centered_clip");
+  into.aggregation = {{"radius", o.radius}, {"batch", static_cast<double>(batch)}};
+  if (o.kind != security_kind::btard) return;
+  actors::guard_options guard;
+  guard.validators = static_cast<std::uint32_t>(o.validators);
+  guard.radius = o.radius;
+  guard.base_batch = batch;
+  guard.most_distance = o.most_distance;
+  guard.commit_time = o.commit_time;
+  guard.duty_time = o.duty_time;
+  guard.jurors = static_cast<std::uint32_t>(o.jurors);
+  guard.probation = static_cast<std::uint32_t>(o.probation);
+  into.guard = std::make_shared<const actors::guard_options>(guard);
+}
+
+std::uint64_t attackers_in(const scenario& what) {
+  std::uint64_t out = 0;
+  for (const auto& group : what.peers)
+    if (actors::is_attack(group.conduct)) out += group.count;
+  return out;
+}
+
+namespace {
+
+class security_checker : checking {
+public:
+  security_checker(const scenario& what, const source_map& sources, std::vector<problem>& problems)
+      : checking(sources, problems), s_(what), o_(what.security) {}
+
+  void run() {
+    if (!sound({"security", "security.kind"})) return;
+    if (o_.kind == security_kind::none) return unused();
+    if (given("averaging.aggregator"))
+      error("averaging.aggregator",
+            "security.kind chooses the aggregator: leave averaging.aggregator out, or set "
+            "security.kind to none");
+    if (o_.kind == security_kind::clip) return only_of_btard();
+    method();
+    codecs();
+    members();
+  }
+
+private:
+  static constexpr const char* btard_only[] = {"validators", "most_distance", "commit_time",
+                                               "duty_time",  "jurors",        "probation"};
+
+  void unused() {
+    for (const auto* key : {"radius", "batch"}) not_used(key, "clip and btard");
+    only_of_btard();
+  }
+  void only_of_btard() {
+    for (const auto* key : btard_only) not_used(key, "btard");
+  }
+  void not_used(const std::string& key, const char* of) {
+    const auto path = "security." + key;
+    if (given(path))
+      warn(path,
+           fmt::format("{} is of security.kind {}, which this scenario does not have", path, of));
+  }
+
+  void method() {
+    if (!sound({"training.method"}) || traits_of(s_).recomputable) return;
+    error("security.kind",
+          fmt::format("btard computes contributions of other members again. Those of the method "
+                      "'{}' with these options depend on more than a shared state and the samples",
+                      s_.training.method.name()),
+          {"btard takes training.method synchronous with training.overlap none; clip takes any"});
+  }
+
+  /// A validator has to get the target's bits from the state and the samples alone, and members
+  /// have to get the reducer's result.
+  void codecs() {
+    const auto& a = s_.averaging;
+    if (!sound(
+            {"averaging.compression", "averaging.means_compression", "averaging.power_sgd_rank"}))
+      return;
+    const std::string why = "which only that member has: nobody can compute its contribution again";
+    if (a.compression == kernels::codec::top_k)
+      error("averaging.compression",
+            "security.kind btard: top_k adds a residual to a contribution, " + why);
+    if (a.power_sgd_rank > 0)
+      error("averaging.power_sgd_rank",
+            "security.kind btard: PowerSGD adds a residual to a contribution, " + why);
+    const auto means = a.means_compression.value_or(
+        a.compression == kernels::codec::top_k ? kernels::codec::none : a.compression);
+    if (means != kernels::codec::none)
+      error(a.means_compression ? "averaging.means_compression" : "averaging.compression",
+            "security.kind btard: a codec changes the results that reducers send, so nobody can "
+            "check that they are the robust means. Set averaging.means_compression to none");
+  }
+
+  void members() {
+    if (!sound({"peers", "averaging.group_size", "averaging.min_group_size"})) return;
+    const auto hosts = count_of(s_);
+    if (hosts == 0) return;
+    if (hosts < actors::fewest_members)
+      return error("security.kind", fmt::format("btard needs {} hosts: {} cannot judge each other",
+                                                actors::fewest_members, hosts));
+    if (sound({"security.validators"}) && o_.validators >= hosts)
+      error("security.validators",
+            fmt::format("{} validators for {} hosts: set it below the number of hosts, or nobody "
+                        "is left to compute new gradients",
+                        o_.validators, hosts));
+    const auto attackers = attackers_in(s_);
+    const auto needed = actors::signatures_needed(
+        static_cast<std::uint32_t>(std::min<std::uint64_t>(hosts, 1u << 31)));
+    if (attackers >= needed)
+      error("security.kind",
+            fmt::format("{} of {} hosts do not behave honestly, and {} signatures ban a member: "
+                        "they can ban honest ones. btard bears at most {}",
+                        attackers, hosts, needed, needed - 1));
+    else if (attackers > 0 && sound({"security.validators"}) && o_.validators < hosts &&
+             20 * attackers > 3 * (hosts - o_.validators))
+      warn("security.kind",
+           fmt::format("{} of {} hosts do not behave honestly. The paper proves convergence for at "
+                       "most 15 % of the hosts that are no validators: until the bans, the loss "
+                       "may stay higher",
+                       attackers, hosts));
+    if (s_.averaging.min_group_size < actors::fewest_members && hosts > actors::fewest_members)
+      warn("security.kind", fmt::format("groups of fewer than {} members cannot ban anybody: raise "
+                                        "averaging.min_group_size",
+                                        actors::fewest_members));
+  }
+
+  const scenario& s_;
+  const security_options& o_;
+};
+
+} // namespace
+
+void check_security(const scenario& what, const source_map& sources,
+                    std::vector<problem>& problems) {
+  security_checker(what, sources, problems).run();
+}
+
+} // namespace shoal::scenarios

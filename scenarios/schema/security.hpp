@@ -1,0 +1,28 @@
+// The rounds of a scenario with `security`: their aggregator and their guard.
+#pragma once
+
+#include "scenarios/schema/reader.hpp"
+#include "scenarios/schema/scenario.hpp"
+
+#include <cstdint>
+#include <vector>
+
+namespace shoal::actors {
+struct averaging_config;
+} // namespace shoal::actors
+
+namespace shoal::scenarios {
+
+/// `security.batch`, or the share of one host in the target batch.
+std::uint64_t clipped_batch_of(const scenario& what);
+
+/// Sets the aggregator and the guard of rounds.
+void apply_security(const scenario& what, actors::averaging_config& into);
+
+/// Hosts whose conduct is an attack.
+std::uint64_t attackers_in(const scenario& what);
+
+void check_security(const scenario& what, const source_map& sources,
+                    std::vector<problem>& problems);
+
+} // namespace shoal::scenarios
