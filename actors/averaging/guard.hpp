@@ -31,7 +31,8 @@
 //
 // V2 and its case. Signed products may be false, and their reducer may be gone before it can say
 // so. So jurors never convict a reducer by the sums alone: they get the part's contributions, check
-// the hashes, and compute the products again.
+// the hashes, and compute products and result again. The result is wrong if the products do not
+// make zero, and the aggregator makes another result.
 //
 // Members that only reduce, or have weight 0, commit to a secret and no parts. A member whose round
 // failed reveals its secret and takes no part in the rest.
@@ -52,6 +53,7 @@
 #include "actors/averaging/guard_messages.hpp"
 #include "actors/averaging/guard_products.hpp"
 #include "actors/averaging/part_layout.hpp"
+#include "actors/averaging/part_reduction.hpp"
 #include "actors/averaging/round.hpp"
 #include "actors/observe.hpp"
 #include "actors/trust/audit_plan.hpp"
@@ -85,7 +87,7 @@ public:
   virtual void convict(const verdict& proof) = 0;
   /// Asks the owner for a contribution; audited() gets it.
   virtual void recompute(recomputation what) = 0;
-  /// The member has not done what it owes. `what` outlives the round.
+  /// The member has not done what it owes. The text outlives the round.
   virtual void note_failure(std::uint32_t member, std::string_view what) = 0;
   virtual void observe(const observation& what) = 0;
 };
@@ -255,6 +257,7 @@ private:
   void judge_gradient(const id128& id, case_state& one);
   void judge_product(const id128& id, case_state& one);
   void judge_part(const id128& id, case_state& one);
+  bool is_aggregate(std::uint32_t part, const std::map<std::uint32_t, wires>& values) const;
   part_product product_of(const part_products& by, std::uint32_t member, std::uint32_t part,
                           const wires& values) const;
   void vote(const id128& id, case_state& one, std::uint32_t culprit);
