@@ -111,6 +111,7 @@ void round_guard::commit() {
   }
   beacon_.commit(self_, mine.secret);
   beacon_.reveal(self_, secret_);
+  members_[self_].content = content;
   members_[self_].commitment = std::move(mine);
   effects_.observe(committed{group_.group, self_});
 }
@@ -136,13 +137,14 @@ bool round_guard::take(const round_commitment& what) {
   auto& member = members_[what.member];
   if (!member.commitment) {
     member.commitment = what;
+    member.content = content_of(what);
     beacon_.commit(what.member, what.secret);
     return true;
   }
-  const auto first = content_of(*member.commitment), second = content_of(what);
-  if (first == second) return true;
-  prove(statement_kind::commitment, what.member, group_.group, first, member.commitment->by, second,
-        what.by);
+  const auto second = content_of(what);
+  if (*member.content == second) return true;
+  prove(statement_kind::commitment, what.member, group_.group, *member.content,
+        member.commitment->by, second, what.by);
   return false;
 }
 
@@ -169,13 +171,10 @@ bool round_guard::waits_for_commitments() const {
 void round_guard::open_if_ready(bool time_is_up) {
   if (open_ || over_ || (!time_is_up && waits_for_commitments())) return;
   open_ = true;
-  std::vector<std::optional<round_commitment>> all;
   std::vector<std::uint32_t> without;
-  for (std::uint32_t m = 0; m < size(); ++m) {
-    all.push_back(members_[m].commitment);
+  for (std::uint32_t m = 0; m < size(); ++m)
     if (!members_[m].commitment || members_[m].condemned) without.push_back(m);
-  }
-  tell_all(commitments_seen{group_.group, self_, hash_of_commitments(all)});
+  tell_all(commitments_seen{group_.group, self_, own_echo()});
   for (std::uint32_t m = 0; m < size(); ++m) compare_echo(m);
   effects_.values_may_leave(without);
 }
@@ -186,17 +185,20 @@ void round_guard::on(const commitments_seen& message, const caf::strong_actor_pt
   if (open_) compare_echo(message.member);
 }
 
+id128 round_guard::own_echo() const {
+  std::vector<std::optional<id128>> contents;
+  for (const auto& each : members_) contents.push_back(each.content);
+  return hash_of_commitments(contents);
+}
+
 void round_guard::compare_echo(std::uint32_t m) {
   auto& member = members_[m];
-  if (!member.seen || member.given || m == self_) return;
-  std::vector<std::optional<round_commitment>> all;
-  for (const auto& each : members_) all.push_back(each.commitment);
-  if (hash_of_commitments(all) == *member.seen) return;
+  if (!member.seen || member.given || m == self_ || own_echo() == *member.seen) return;
   // Once: a member that could ask again and again would have our line for itself.
   member.given = true;
   commitments_given out{group_.group, self_, {}};
-  for (auto& each : all)
-    if (each) out.all.push_back(std::move(*each));
+  for (const auto& each : members_)
+    if (each.commitment) out.all.push_back(*each.commitment);
   tell(m, caf::make_message(std::move(out)));
 }
 

@@ -31,7 +31,8 @@
 //
 // V2 and its case. Signed products may be false, and their reducer may be gone before it can say
 // so. So jurors never convict a reducer by the sums alone: they get the part's contributions, check
-// the hashes, and compute the products again.
+// the hashes, and compute products and result again. The result is wrong if the products do not
+// make zero, and the aggregator makes another result.
 //
 // Members that only reduce, or have weight 0, commit to a secret and no parts. A member whose round
 // failed reveals its secret and takes no part in the rest.
@@ -52,6 +53,7 @@
 #include "actors/averaging/guard_messages.hpp"
 #include "actors/averaging/guard_products.hpp"
 #include "actors/averaging/part_layout.hpp"
+#include "actors/averaging/part_reduction.hpp"
 #include "actors/averaging/round.hpp"
 #include "actors/observe.hpp"
 #include "actors/trust/audit_plan.hpp"
@@ -85,7 +87,7 @@ public:
   virtual void convict(const verdict& proof, std::uint32_t culprit) = 0;
   /// Asks the owner for a contribution; audited() gets it.
   virtual void recompute(recomputation what) = 0;
-  /// The member has not done what it owes. `what` outlives the round.
+  /// The member has not done what it owes. The text outlives the round.
   virtual void note_failure(std::uint32_t member, std::string_view what) = 0;
   virtual void observe(const observation& what) = 0;
 };
@@ -148,6 +150,7 @@ private:
   struct member_state {
     bool gone = false;
     std::optional<round_commitment> commitment{};
+    std::optional<id128> content{};                       // the commitment's
     std::optional<id128> seen{};                          // the member's echo
     bool given = false;                                   // we gave it our commitments
     bool sealed_given = false;                            // and the seals
@@ -204,6 +207,7 @@ private:
   bool take(const round_commitment& what);
   bool waits_for_commitments() const;
   void open_if_ready(bool time_is_up);
+  id128 own_echo() const;
   void compare_echo(std::uint32_t member);
   void prove(statement_kind kind, std::uint32_t culprit, const id128& subject, const id128& first,
              const signature& first_by, const id128& second, const signature& second_by);
@@ -230,6 +234,7 @@ private:
   enum class sum { right, wrong };
   sum sum_of(std::uint32_t part, const std::map<std::uint32_t, part_product>& each) const;
   bool is_far(const std::map<std::uint32_t, part_product>& each) const;
+  bool all_have_checked() const;
   void verify_sums();
   void accuse_in_turn();
   void plan();
@@ -252,6 +257,7 @@ private:
   void judge_gradient(const id128& id, case_state& one);
   void judge_product(const id128& id, case_state& one);
   void judge_part(const id128& id, case_state& one);
+  bool is_aggregate(std::uint32_t part, const std::map<std::uint32_t, wires>& values) const;
   part_product product_of(const part_products& by, std::uint32_t member, std::uint32_t part,
                           const wires& values) const;
   digest statement_against(std::uint32_t culprit, const id128& id, std::uint8_t kind) const;

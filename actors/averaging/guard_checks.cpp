@@ -173,7 +173,12 @@ void round_guard::take_checks(const part_checks& what) {
   member.checks = what;
   if (size_only()) return;
   verify_products(what.member);
-  verify_sums();
+  if (all_have_checked()) verify_sums();
+}
+
+bool round_guard::all_have_checked() const {
+  return std::all_of(members_.begin(), members_.end(),
+                     [](const member_state& m) { return !m.contributes || m.checks; });
 }
 
 part_product round_guard::said(std::uint32_t m, std::uint32_t part) const {
@@ -357,6 +362,8 @@ bool round_guard::is_absent(std::uint32_t m) const {
 /// The time for audits and checks is over.
 void round_guard::end_duties() {
   duties_over_ = true;
+  // Some parts may have all products even if some members have sent none.
+  if (!size_only()) verify_sums();
   for (const auto& each : audits_) {
     const auto [validator, target] = each.what;
     // With another number it has another plan.

@@ -26,8 +26,8 @@ id128 hash_of_chunks(std::span<const id128> chunks);
 /// The content of the commitment's statement: all fields but the signature.
 id128 content_of(const round_commitment& what);
 digest commitment_statement(const round_commitment& what);
-/// One hash of all commitments that a member has; an absent one counts as absent.
-id128 hash_of_commitments(std::span<const std::optional<round_commitment>> all);
+/// One hash of the contents of all commitments that a member has. An absent one counts as absent.
+id128 hash_of_commitments(std::span<const std::optional<id128>> contents);
 
 id128 content_of(const part_checks& what);
 /// The subject of a member's checks: it makes one list for each random number of a round.
