@@ -244,8 +244,8 @@ bool round_guard::is_far(const std::map<std::uint32_t, part_product>& each) cons
   return 2 * far > all;
 }
 
-/// V2 and V3, for the parts of which we have all products. Members take turns, so that not all of
-/// them accuse at once.
+/// V2 and V3, for the parts of which we have all products. The reducer first has time to name the
+/// member with a false product. Then the members take turns, so that not all accuse at once.
 void round_guard::verify_sums() {
   for (std::uint32_t p = 0; p < size(); ++p) {
     const auto reducer = reducers_[p];
@@ -257,7 +257,7 @@ void round_guard::verify_sums() {
     const bool wrong = sum_of(p, *each) == sum::wrong;
     if (!wrong && !is_far(*each)) continue;
     const auto turn = (self_ + size() - reducer - 1) % size();
-    const auto wait = config_.guard->duty_time * turn / (8 * size());
+    const auto wait = config_.guard->duty_time * (size() + turn) / (8 * size());
     to_accuse_.push_back(
         {wrong ? case_kind::aggregate : case_kind::distance, reducer, p, io_.time() + wait});
     effects_.wake_in(wait);
@@ -273,8 +273,11 @@ void round_guard::accuse_in_turn() {
     }
     const bool known = std::any_of(cases_.begin(), cases_.end(), [&](const auto& entry) {
       const auto& charge = entry.second.charge;
-      return charge && charge->accused == each.accused && charge->part == each.part &&
-             charge->kind == static_cast<std::uint8_t>(each.kind);
+      if (!charge || charge->part != each.part) return false;
+      // A false product explains a false sum.
+      return charge->kind == static_cast<std::uint8_t>(case_kind::product) ||
+             (charge->kind == static_cast<std::uint8_t>(each.kind) &&
+              charge->accused == each.accused);
     });
     if (!known && !members_[each.accused].condemned) accuse(each.kind, each.accused, each.part);
   }
