@@ -43,6 +43,8 @@ struct method_traits {
   bool whole_swarm = true;
   /// Peers meet in the rows of `averaging.grid`.
   bool uses_grid = false;
+  /// Each step has a certificate that every peer knows, so commits can be proven.
+  bool proves_steps = false;
   /// Hosts that only reduce have a place.
   bool takes_auxiliaries = false;
   /// Any member can compute a contribution again from the state and the samples, to the last bit.

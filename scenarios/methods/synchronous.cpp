@@ -49,6 +49,7 @@ method_definition synchronous_method() {
     method_traits traits;
     traits.computes_meanwhile = overlaps(what);
     traits.target_batch = traits.baseline_batch = options_of(what).target_batch;
+    traits.proves_steps = !overlaps(what);
     traits.takes_auxiliaries = true;
     traits.recomputable = !overlaps(what);
     return traits;

@@ -34,6 +34,7 @@ actors::peer_config peer_config_of(const scenario& from, const host_spec& host,
   averaging.matchmaking_time = from.averaging.matchmaking_time;
   averaging.round_timeout = from.averaging.round_timeout;
   averaging.sender_timeout = from.averaging.sender_timeout;
+  averaging.max_norm_ratio = from.averaging.max_norm_ratio;
   averaging.chunk_bytes = from.averaging.chunk_size.bytes;
   averaging.split = from.averaging.split;
   averaging.aggregator = &from.averaging.aggregator.definition();
@@ -245,6 +246,7 @@ void runner::state::start_shard(shard_unit& shard) {
   auto& host = in->boot(shard.machine);
   actors::data_shard_config config;
   config.lease_time = what.data.lease_time;
+  config.proves_rounds = traits_of(what).proves_steps;
   const auto conduct =
       actors::make_conduct(options.conduct.empty() ? "honest" : options.conduct, host);
   config.dht = start_node(host, conduct);

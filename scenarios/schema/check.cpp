@@ -1,6 +1,8 @@
 #include "scenarios/schema/check.hpp"
 
+#include "actors/dht/record_rules.hpp"
 #include "actors/probes.hpp"
+#include "actors/training/progress.hpp"
 #include "kernels/mixing.hpp"
 #include "scenarios/methods/method.hpp"
 #include "scenarios/observe/summary.hpp"
@@ -346,6 +348,17 @@ private:
            fmt::format(
                "records expire after {}, but are renewed only every {}: live peers will seem gone",
                to_string(t.record_lifetime), to_string(t.max_refresh)));
+    const auto longest = actors::rule_of(actors::progress_key).max_lifetime;
+    if (sound({"training.record_lifetime"}) && t.record_lifetime > longest)
+      warn("training.record_lifetime",
+           fmt::format("no progress record lives longer than {}: {} has the same effect",
+                       to_string(longest), to_string(t.record_lifetime)));
+    if (const auto most = s_.averaging.max_norm_ratio;
+        sound({"averaging.max_norm_ratio"}) && most > 0 && most <= 1)
+      error("averaging.max_norm_ratio",
+            fmt::format("a limit of {} times the median norm refuses honest members: say a number "
+                        "above 1, or 0 for no limit",
+                        most));
     checkpoints();
     const kernels::optimizer_config& o = t.optimizer;
     if (sound({"training.optimizer.warmup_steps", "training.optimizer.total_steps"}) &&

@@ -441,6 +441,10 @@ void describe(V& v, averaging_options& o) {
           {.above = 0});
   v.field("sender_timeout", o.sender_timeout,
           "silence after which a reducer goes on without a sender", {.above = 0});
+  v.field("max_norm_ratio", o.max_norm_ratio,
+          "a reducer refuses values whose norm is above so many times the median of the members' "
+          "norms; 0: no limit. Two members have no median",
+          {.at_least = 0, .hide_default = true});
   v.field("chunk_size", o.chunk_size, "largest piece in which a part travels", {.at_least = 1});
   v.field("split", o.split,
           "split of the vector among its reducers. `adaptive` gives each a part that suits its "

@@ -184,6 +184,9 @@ struct averaging_options {
   duration matchmaking_time = 5s;   ///< the leader waits at most this long for known peers
   duration round_timeout = 120s;    ///< a longer round fails
   duration sender_timeout = 10s;    ///< a reducer gives up a sender that is silent for this long
+  /// A reducer refuses values whose norm is above so many times the median of the members' norms.
+  /// 0: no limit.
+  double max_norm_ratio = 1000;
   data_size chunk_size{256 * 1024}; ///< largest piece of a part in one message
   actors::part_split split = actors::part_split::adaptive;
   aggregator_choice aggregator;                      ///< how reducers combine contributions

@@ -297,7 +297,7 @@ TEST_CASE("matchmaking: a leader that refuses one follower sends it in no circle
   auto& honest = l.add(2, 1001, a_request(1, 3));
   auto& refused = l.add(3, 1002, a_request(1, 3));
   for (auto& m : l.members) m->start();
-  refuser.request.state = {9, 9}; // it says that the others' state is not the branch's
+  refuser.request.state = {9, 9}; // the refuser says that the states differ
   for (auto* m : {&honest, &refused}) l.look_up(*m, 1.0);
   // The honest peer still follows the refuser, and names it.
   l.queue[{refuser.index, honest.index}].clear();
