@@ -25,7 +25,7 @@ struct verdict;    // actors/trust/verdict.hpp
 /// All kinds of proofs of a member's guilt (actors/trust/proof.hpp).
 using proof = std::variant<evidence, verdict>;
 
-/// What a host makes of a proof.
+/// The effect of a proof on a host.
 enum class ban_result : std::uint8_t {
   wrong,  ///< the proof proves nothing
   known,  ///< the host has banned the culprit before, or is the culprit
@@ -70,8 +70,8 @@ public:
   /// Bans the culprit for good if the proof holds. Messages of a banned member do not arrive any
   /// more.
   virtual ban_result ban(const proof& what) = 0;
-  /// The host knows these keys as the members of a group, in the order of the roster: a verdict
-  /// about the group counts from now on (actors/trust/verdict.hpp).
+  /// Tells the host the keys of a group's members, in the order of the roster. A verdict about the
+  /// group counts from now on (actors/trust/verdict.hpp).
   virtual void remember_group(const group_id& group, std::vector<key256> members) = 0;
   /// True if messages of this sender must not arrive.
   virtual bool refuses(const caf::strong_actor_ptr& sender) const noexcept = 0;

@@ -71,7 +71,7 @@ struct secret_revealed {
 struct part_checks {
   group_id group;
   std::uint32_t member = 0;
-  id128 random; ///< of the round's random number, as the member has it
+  id128 random; ///< hash of the random number that the member has
   std::vector<std::uint64_t> products, norms;
   signature by; ///< over checks_statement()
   SHOAL_MESSAGE(part_checks, x.group, x.member, x.random, x.products, x.norms, x.by)

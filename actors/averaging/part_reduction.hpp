@@ -57,7 +57,7 @@ std::optional<chunk_set> from_ranges(const std::vector<chunk_range>& ranges, std
 
 /// The round that a part belongs to, for aggregators that depend on it.
 struct round_extent {
-  std::uint64_t values = 0; ///< of the round's vector
+  std::uint64_t values = 0; ///< length of the round's vector
   group_id group;           ///< the seed of permutations
 };
 

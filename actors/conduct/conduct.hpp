@@ -121,7 +121,7 @@ public:
   virtual bool opens() { return true; }
   /// Whether the member computes the contributions again that it was drawn for.
   virtual bool validates() { return true; }
-  /// What the member says about a contribution that it has computed again, as validator or juror.
+  /// Whether the member says that a contribution is right that it has computed again.
   virtual bool finds_right(const member_info& target, bool right) {
     (void)target;
     return right;

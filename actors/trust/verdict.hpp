@@ -6,8 +6,8 @@
 //
 // A verdict has keys and no roster, so that it can be kept on disk. Signatures alone are not
 // enough: members that work together could make a group of their own, and judge somebody in it. So
-// a host believes a verdict only about a group whose members it knows, from a round of its own or
-// from the chain of its branch (host::remember_group).
+// a host believes a verdict only about a group that it knows. It knows the groups of its own rounds,
+// and those on the chain of its branch (host::remember_group).
 #pragma once
 
 #include "actors/ids.hpp"
@@ -55,7 +55,7 @@ struct verdict {
   id128 case_id;
   std::uint8_t kind = 0;                            ///< case_kind
   std::uint32_t accuser = 0, accused = 0, part = 0; ///< indices in the group
-  std::uint32_t members = 0;                        ///< of the group
+  std::uint32_t members = 0;                        ///< number in the group
   key256 culprit;                                   ///< the accuser or the accused
   std::vector<judge> by;                            ///< ascending keys
   SHOAL_MESSAGE(verdict, x.group, x.case_id, x.kind, x.accuser, x.accused, x.part, x.members,

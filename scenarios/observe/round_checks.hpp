@@ -28,7 +28,7 @@ struct mass_options {
   std::uint64_t budget = 4'000'000;
   const actors::aggregator_definition* aggregator =
       &actors::mean_aggregator(); ///< the run's aggregator
-  /// Its options, and the size of a chunk. The check adds what depends on the round.
+  /// The aggregator's options, and the size of a chunk. The check adds the round's values.
   actors::aggregation_setting setting{};
 };
 

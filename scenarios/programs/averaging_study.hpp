@@ -58,7 +58,7 @@ struct averaging_study {
   std::uint64_t at_least = 0;        ///< rounds even if the distortion is small
   std::uint64_t vector = 32;         ///< values of each peer
   std::uint64_t restarts = 1;
-  std::string aggregator = "mean"; ///< of groups, with its standard options
+  std::string aggregator = "mean"; ///< the groups' method, with standard options
   group_assignment groups = group_assignment::dht;
   duration delay = std::chrono::milliseconds(50); ///< between two peers, one way
   data_rate rate{100e6};                          ///< rate of each line, both ways

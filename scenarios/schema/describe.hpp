@@ -308,8 +308,8 @@ void describe(V& v, actors::conduct_options& o) {
           "attacks on values: the hosts strike in every so many epochs from `from_epoch` on",
           {.at_least = 1, .hide_default = true});
   v.field("knows", o.knows,
-          "with `inner_product_manipulation` and `little_is_enough`: whose contributions the "
-          "attackers of this group know. `colluders`: their own, without the attack. `everybody`: "
+          "the contributions that attackers of the kinds `inner_product_manipulation` and "
+          "`little_is_enough` know. `colluders`: their own, without the attack. `everybody`: "
           "those of all honest hosts, in simulations",
           {.hide_default = true});
   v.field("strength", o.strength, "how hard an attack strikes; its meaning depends on the kind",

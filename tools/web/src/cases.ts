@@ -1,4 +1,4 @@
-// Who did what: the members that others accused, the proofs, the bans, and what it led to.
+// The cases: the members that others accused, the proofs, the bans, and what it led to.
 
 import { type Context, nothing } from "./chart";
 import { copyable, h, table, type TableState } from "./dom";
