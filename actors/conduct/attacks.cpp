@@ -248,7 +248,10 @@ void two_votes::strike(outgoing_message message, std::vector<outgoing_message>& 
 
 void value_attack::contribute(payload& values, const round_request& request) {
   std::lock_guard guard(mutex_);
-  if (values.is_size_only() || request.weight == 0 || !strikes_in(request.epoch)) return;
+  const bool now = request.weight > 0 && strikes_in(request.epoch);
+  // Without bits there is nothing to change. The member's hashes then say that it would have.
+  falsifies_ = now && values.is_size_only();
+  if (!now || values.is_size_only()) return;
   const auto floats = values.floats();
   std::vector<float> changed(floats.begin(), floats.end());
   change(changed);
@@ -257,7 +260,7 @@ void value_attack::contribute(payload& values, const round_request& request) {
 
 bool value_attack::falsifies_sizes() {
   std::lock_guard guard(mutex_);
-  return strikes();
+  return falsifies_;
 }
 
 void huge_values::change(std::span<float> values) {

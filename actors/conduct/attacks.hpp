@@ -109,6 +109,9 @@ public:
 
 protected:
   virtual void change(std::span<float> values) = 0;
+
+private:
+  bool falsifies_ = false; // in the round of the last contribution
 };
 
 struct huge_values final : value_attack {

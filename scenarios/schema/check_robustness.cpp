@@ -20,7 +20,9 @@ public:
       : checking(sources, problems), s_(what) {}
 
   void run() {
-    aggregator();
+    // Another kind of security chooses the aggregator.
+    if (sound({"security", "security.kind"}) && s_.security.kind == security_kind::none)
+      aggregator();
     for (const peer_group& group : s_.peers) attack(group);
   }
 
@@ -103,7 +105,10 @@ private:
     const auto where = given(path + ".kind") ? path + ".kind" : path;
     if (sound({"workload.kind"}) && found->changes_values) {
       const auto& work = s_.workload.definition();
-      if (!work.has_numbers)
+      // Without numbers btard's members can still commit to something false, and be found out.
+      const bool audited =
+          !sound({"security", "security.kind"}) || s_.security.kind == security_kind::btard;
+      if (!work.has_numbers && !audited)
         error(where, fmt::format("'{}' changes values, and the workload '{}' has sizes alone",
                                  found->name, work.name));
       else if (found->changes_labels && !work.has_labels)

@@ -24,7 +24,7 @@ struct tally {
 };
 
 /// The result of the surviving members, as round_book judges it.
-std::string judge(const round_lab& lab) {
+std::string judged(const round_lab& lab) {
   bool completed = false, failed = false, partial = false;
   for (std::uint32_t m = 0; m < lab.size(); ++m) {
     if (!lab.alive(m) || !lab.ended(m) || lab.group().members[m].takes == 0) continue;
@@ -79,7 +79,7 @@ bool strike_at(tally& into, const lab_options& options, std::uint64_t at, const 
     if (!lab.round(m).idle())
       FAIL_CHECK(what << " after " << at << " messages: member " << m << " stays for ever");
   }
-  ++into.outcomes[judge(lab)];
+  ++into.outcomes[judged(lab)];
   ++into.runs;
   into.delivered += lab.delivered;
   return true;
@@ -210,7 +210,7 @@ TEST_CASE("a member that reduces a lost part may be killed or cut off at each la
             if (!lab.run()) FAIL_CHECK(what << ": some never end: " << lab.outcomes());
             for (const auto& error : lab.errors())
               FAIL_CHECK(what << ": " << error << " (" << lab.outcomes() << ")");
-            ++t.outcomes[judge(lab)];
+            ++t.outcomes[judged(lab)];
             ++t.runs;
             t.delivered += lab.delivered;
           }
@@ -242,7 +242,7 @@ TEST_CASE(
     if (!lab.run()) FAIL_CHECK("seed " << seed << ": some never end: " << lab.outcomes());
     for (const auto& error : lab.errors())
       FAIL_CHECK("seed " << seed << ": " << error << " (" << lab.outcomes() << ")");
-    ++t.outcomes[judge(lab)];
+    ++t.outcomes[judged(lab)];
     ++t.runs;
     t.delivered += lab.delivered;
   }

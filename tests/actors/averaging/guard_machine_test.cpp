@@ -111,7 +111,8 @@ struct lone_guard : round_io, guard_io {
   std::vector<std::pair<std::uint32_t, Message>> sent_of() const {
     std::vector<std::pair<std::uint32_t, Message>> out;
     for (const auto& [to, what] : sent)
-      if (what.template match_elements<Message>()) out.emplace_back(to, what.template get_as<Message>(0));
+      if (what.template match_elements<Message>())
+        out.emplace_back(to, what.template get_as<Message>(0));
     return out;
   }
   void commit_all() {
@@ -150,7 +151,7 @@ struct lone_guard : round_io, guard_io {
   void leave_out(std::uint32_t member, const char*) override { left_out.push_back(member); }
   bool is_lost(std::uint32_t) const override { return false; }
   void convict(const evidence& proof, std::uint32_t) override { proofs.push_back(proof); }
-  void convict(const verdict& proof) override { verdicts.push_back(proof); }
+  void convict(const verdict& proof, std::uint32_t) override { verdicts.push_back(proof); }
   void recompute(recomputation what) override { duties.push_back(std::move(what)); }
   void note_failure(std::uint32_t member, std::string_view) override { failures.push_back(member); }
   void observe(const observation&) override {}
