@@ -11,7 +11,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-using verdict = state_catch_up::verdict;
+using decision = state_catch_up::verdict;
 
 constexpr std::uint64_t step_bytes = 400;
 
@@ -115,13 +115,13 @@ TEST_CASE(
   // Two steps have 800 bytes, the state has 1200.
   t.move_to(2);
   auto plan = t.begin();
-  REQUIRE(plan.what == verdict::download);
+  REQUIRE(plan.what == decision::download);
   CHECK(plan.download->object() == step_object(t.state.id));
   CHECK(plan.donors.size() == 2);
   lab other;
   other.move_to(3);
   plan = other.begin();
-  REQUIRE(plan.what == verdict::download);
+  REQUIRE(plan.what == decision::download);
   CHECK(plan.download->object() == lab::at(3));
 }
 
@@ -131,7 +131,7 @@ TEST_CASE(
   t.add(1);
   const auto ahead = t.add(2);
   const auto plan = t.begin();
-  REQUIRE(plan.what == verdict::download);
+  REQUIRE(plan.what == decision::download);
   CHECK(lab::ids(plan.donors) == std::vector{ahead});
   CHECK(plan.download->object() == lab::at(2));
   t.machine.adopted(true);
@@ -147,9 +147,9 @@ TEST_CASE("catch-up: donors with the fastest lines are asked first, and each onc
   CHECK(lab::ids(t.begin().donors) == std::vector<peer_id>{100});
   // No other donor is left, so all may be asked again after a pause.
   auto plan = t.begin(2s);
-  CHECK(plan.what == verdict::nobody);
+  CHECK(plan.what == decision::nobody);
   CHECK(plan.pause == 5s);
-  CHECK(t.begin(6s).what == verdict::not_yet);
+  CHECK(t.begin(6s).what == decision::not_yet);
   CHECK(lab::ids(t.begin(7s).donors) == std::vector{fast, medium});
 }
 
@@ -177,7 +177,7 @@ TEST_CASE("catch-up: unreachable donors are a last resort, except for peers that
   lab same;
   same.add(3, 30, true);
   same.needs_reachable = true;
-  CHECK(same.begin().what == verdict::nobody);
+  CHECK(same.begin().what == decision::nobody);
 }
 
 TEST_CASE("catch-up: the others wait for a short download, and for a long one only near its end") {
@@ -209,7 +209,7 @@ TEST_CASE(
   t.move_to(13);
   REQUIRE(t.machine.goes_on(t.others, t.own(), t.others.leading(t.own())));
   const auto plan = t.begin();
-  REQUIRE(plan.what == verdict::download);
+  REQUIRE(plan.what == decision::download);
   CHECK(plan.download->object() == step_object(t.state.id));
   CHECK(plan.donors.size() == 2);
 }
@@ -227,13 +227,13 @@ TEST_CASE(
     REQUIRE(t.machine.goes_on(t.others, t.own(), t.others.leading(t.own())));
     // Five steps, after one at the begin.
     t.move_to(15);
-    REQUIRE(t.begin(now).what == verdict::download);
+    REQUIRE(t.begin(now).what == decision::download);
     t.fail(reason::busy);
     t.move_to(16);
     const auto plan = t.begin(now);
-    CHECK(plan.what == verdict::too_slow);
+    CHECK(plan.what == decision::too_slow);
     CHECK(plan.pause == pause);
-    CHECK(t.begin(now + pause - 1s).what == verdict::not_yet);
+    CHECK(t.begin(now + pause - 1s).what == decision::not_yet);
     now += pause;
   }
 }
@@ -245,13 +245,13 @@ TEST_CASE("catch-up: several states that were outdated on arrival make a peer to
     for (std::uint64_t i = 1; i <= 3; ++i) {
       t.move_to(10 * i);
       const auto plan = t.begin();
-      REQUIRE(plan.what == verdict::download);
+      REQUIRE(plan.what == decision::download);
       auto next = t.take_state(plan, 10 * i, 10 * i);
       t.adopt(next);
     }
     if (arrives) t.machine.arrived();
     t.move_to(40);
-    CHECK(t.begin().what == (arrives ? verdict::download : verdict::too_slow));
+    CHECK(t.begin().what == (arrives ? decision::download : decision::too_slow));
   }
 }
 
@@ -286,13 +286,13 @@ TEST_CASE("catch-up: a step concurrent with computing is fetched from peers that
           "result") {
   lab t;
   t.add(0);
-  CHECK(t.machine.begin_step(t.now()).what == verdict::nobody);
+  CHECK(t.machine.begin_step(t.now()).what == decision::nobody);
   CHECK_FALSE(t.machine.downloads_concurrently());
   t.records.clear();
   t.state.id = lab::at(0);
   const auto through = t.add(0, 10, false, round_part::has_result);
   const auto plan = t.machine.begin_step(t.now());
-  REQUIRE(plan.what == verdict::download);
+  REQUIRE(plan.what == decision::download);
   CHECK(lab::ids(plan.donors) == std::vector{through});
   CHECK(t.machine.downloads_concurrently());
   download_report lost;
