@@ -69,11 +69,12 @@ void round_guard::begin_cases() {
   if (!settled() || over_) return;
   accuse_in_turn();
   for (auto& [id, one] : cases_) {
-    if (!one.charge || one.begun || one.over) continue;
+    if (!one.charge || one.over) continue;
     if (members_[one.charge->member].condemned || members_[one.charge->accused].condemned) {
       one.over = true;
       continue;
     }
+    if (one.begun) continue;
     const bool busy = std::any_of(cases_.begin(), cases_.end(), [&](const auto& entry) {
       const auto& other = entry.second;
       return other.begun && !other.over && other.charge->member == one.charge->member;

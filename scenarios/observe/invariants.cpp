@@ -81,6 +81,8 @@ void invariants::on_observation(duration time, actors::peer_id peer,
       fair.violate(time, fmt::format("peer {} says of peer {}: {}", peer, x->culprit, x->why));
   } else if (const auto* x = actors::get_if<actors::member_banned>(&what)) {
     if (view_ == observed_view::local) return;
+    // A ban of an honest member violates another rule.
+    if (x->culprit != 0 && !honest_(x->culprit)) progress_.banned(time, x->culprit);
     invariant& fair = at(invariant_rule::no_honest_accused);
     fair.check();
     if (x->culprit != 0 && honest_(x->culprit))

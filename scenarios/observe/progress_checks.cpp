@@ -142,7 +142,8 @@ void progress_checks::phase_changed(duration time, peer_id peer,
   advance(time);
   if (what.phase == peer_phase::gone) return left(time, peer);
   peer_state& of = peers_[peer];
-  const bool in_sync = what.phase == peer_phase::computing || what.phase == peer_phase::averaging;
+  const bool in_sync =
+      !of.banned && (what.phase == peer_phase::computing || what.phase == peer_phase::averaging);
   if (!in_sync)
     return set_in_sync(time, peer, of,
                        false); // the epoch is that of a state which the peer gives up
@@ -150,6 +151,13 @@ void progress_checks::phase_changed(duration time, peer_id peer,
   set_in_sync(time, peer, of, true);
   of.state = what.state;
   know(what.epoch, what.state);
+}
+
+void progress_checks::banned(duration time, peer_id peer) {
+  advance(time);
+  peer_state& of = peers_[peer];
+  of.banned = true;
+  set_in_sync(time, peer, of, false);
 }
 
 void progress_checks::contributed(duration time, peer_id peer, const actors::contributed& what) {

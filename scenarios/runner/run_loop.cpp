@@ -109,6 +109,8 @@ duration runner::state::run_world(bool& interrupted) {
                          ? in->clock().now() + 2 * what.network.detection_time
                          : duration{};
   auto patience = in->clock().now() + 2 * what.averaging.round_timeout;
+  // Members of a round stay until its audits and cases are over.
+  if (what.security.kind == security_kind::btard) patience += 4 * what.security.duty_time;
   do {
     in->clock().run(in->clock().now() + (simulated() ? duration(std::chrono::seconds(1)) : slice));
     look("ending");

@@ -35,7 +35,7 @@ std::shared_ptr<const recomputation> about(ranges blocks, std::uint64_t weight,
 const state_ptr some_state = std::make_shared<const model_state>();
 
 /// The bytes of samples of two bytes each, which have their index.
-payload bytes_of(const sample_range& range) {
+payload sample_bytes(const sample_range& range) {
   std::vector<std::byte> out;
   for (auto i = range.first; i < range.end(); ++i)
     out.insert(out.end(), 2, static_cast<std::byte>(i));
@@ -53,20 +53,20 @@ TEST_CASE("auditor: blocks keep their order and their bounds, whatever the copie
   REQUIRE(a.add(about({{8, 2}, {4, 4}, {20, 1}}, 7), {}, some_state, 0s));
   CHECK(a.wanted(0s) == ranges{{4, 6}, {20, 1}});
   CHECK(a.wanted(1s).empty());
-  CHECK(!a.came({4, 3}, bytes_of({4, 3})));
-  CHECK(!a.came({4, 3}, bytes_of({4, 3}))); // a copy of a copy
-  CHECK(!a.came({100, 3}, bytes_of({100, 3})));
+  CHECK(!a.came({4, 3}, sample_bytes({4, 3})));
+  CHECK(!a.came({4, 3}, sample_bytes({4, 3}))); // a copy of a copy
+  CHECK(!a.came({100, 3}, sample_bytes({100, 3})));
   CHECK(!a.next());
-  CHECK(!a.came({7, 3}, bytes_of({7, 3})));
+  CHECK(!a.came({7, 3}, sample_bytes({7, 3})));
   CHECK(a.wanted(5s) == ranges{{20, 1}});
-  CHECK(a.came({20, 1}, bytes_of({20, 1})));
+  CHECK(a.came({20, 1}, sample_bytes({20, 1})));
   const auto task = a.next();
   REQUIRE(task);
   REQUIRE(task->blocks.size() == 3);
   const ranges order{{8, 2}, {4, 4}, {20, 1}};
   for (std::size_t i = 0; i < 3; ++i) {
     CHECK(task->blocks[i].range == order[i]);
-    const auto bytes = task->blocks[i].data.bytes(), expected = bytes_of(order[i]).bytes();
+    const auto bytes = task->blocks[i].data.bytes(), expected = sample_bytes(order[i]).bytes();
     CHECK(std::vector(bytes.begin(), bytes.end()) == std::vector(expected.begin(), expected.end()));
   }
   CHECK(!a.waits());
@@ -77,7 +77,7 @@ TEST_CASE("auditor: overlapping claims are asked for once, and malformed ones ar
   CHECK(a.add(about({{0, 4}}, 4), {}, some_state, 0s));
   CHECK(a.add(about({{2, 6}, {0, 1}}, 7), {}, some_state, 0s));
   CHECK(a.wanted(0s) == ranges{{0, 8}});
-  CHECK(a.came({0, 8}, bytes_of({0, 8})));
+  CHECK(a.came({0, 8}, sample_bytes({0, 8})));
   CHECK(a.next()->blocks.size() == 1);
   CHECK(a.next()->blocks.size() == 2);
   CHECK(!a.next());
@@ -89,9 +89,9 @@ TEST_CASE("auditor: overlapping claims are asked for once, and malformed ones ar
   CHECK(!a.add(about({{0, 1u << 31}}, 1u << 31), {}, some_state, 0s));
   // Copies of another size than the workload's.
   REQUIRE(a.add(about({{0, 4}}, 4), {}, some_state, 0s));
-  CHECK(!a.came({0, 4}, bytes_of({0, 3})));
+  CHECK(!a.came({0, 4}, sample_bytes({0, 3})));
   CHECK(!a.came({0, 4}, payload::size_only(8)));
-  CHECK(!a.came({~std::uint64_t{0}, 4}, bytes_of({0, 4})));
+  CHECK(!a.came({~std::uint64_t{0}, 4}, sample_bytes({0, 4})));
   CHECK(!a.next());
 }
 
@@ -101,7 +101,7 @@ TEST_CASE("auditor: tasks whose samples do not come are given up, and their numb
     CHECK(a.add(about({{4 * i, 4}}, 4), {}, some_state, 0s));
   CHECK(!a.add(about({{0, 4}}, 4), {}, some_state, 0s));
   CHECK(a.expired(29s).empty());
-  CHECK(a.came({0, 4}, bytes_of({0, 4})));
+  CHECK(a.came({0, 4}, sample_bytes({0, 4})));
   CHECK(a.expired(30s).size() == auditor::most_tasks - 1);
   CHECK(a.next()); // a complete one stays
   CHECK(a.expired(60s).empty());
