@@ -250,8 +250,13 @@ private:
   }
 
   bool allowed(std::u32string_view text) const {
-    if (!options_.one_script) return true;
     constexpr char32_t mark = 0x2581;
+    if (!options_.passages.empty()) {
+      if (text.find(mark, 1) != text.npos) return false;
+      for (const auto c : text)
+        if (!characters_.contains(c)) return false;
+    }
+    if (!options_.one_script) return true;
     int before = -1;
     for (std::size_t i = 0; i < text.size(); ++i) {
       if (text[i] == mark) {
@@ -275,8 +280,9 @@ private:
       pieces_.push_back({std::u32string(1, c), static_cast<double>(count)});
     }
     std::vector<std::pair<std::uint64_t, std::u32string_view>> seeds;
-    for (const auto& each : repeated_substrings(words_, options_.longest_piece)) {
-      const auto text = std::u32string_view(words_[each.word].text).substr(each.begin, each.length);
+    const auto& texts = options_.passages.empty() ? words_ : options_.passages;
+    for (const auto& each : repeated_substrings(texts, options_.longest_piece)) {
+      const auto text = std::u32string_view(texts[each.word].text).substr(each.begin, each.length);
       if (allowed(text)) seeds.emplace_back(each.count * each.length, text);
     }
     // Substrings come in the order of their characters, which decides between equals.

@@ -35,6 +35,9 @@ struct unigram_training {
   /// Whether each piece has characters of one script, as SentencePiece has it. Texts whose
   /// pre-tokenizer cuts out punctuation and digits need no such rule.
   bool one_script = false;
+  /// The texts in which repeated substrings are looked for; none: the words. SentencePiece takes
+  /// whole lines with a mark for each space, of which no piece has one behind its beginning.
+  std::vector<counted_word> passages{};
 };
 
 /// The report of the trainer after each round.

@@ -30,7 +30,8 @@ checkpoint small_albert() {
   out.model =
       R"({"embedding":2,"feed_forward":5,"heads":2,"hidden":4,"layers":3,"positions":6,"vocabulary":9})";
   std::size_t offset = 0;
-  for (auto& each : *tensors_of(sizes)) {
+  const auto tensors = tensors_of(sizes).value();
+  for (const auto& each : tensors) {
     out.tensors.push_back({each.name, offset, each.shape});
     offset += out.tensors.back().size();
   }
