@@ -194,7 +194,7 @@ assert n % 8 == 0 and data[8:9] == b'{', n
 header = json.loads(data[8:8 + n])
 assert header.pop('__metadata__') == {'format': 'pt'}
 end = 0
-for name, of in header.items():
+for name, of in sorted(header.items(), key=lambda each: each[1]['data_offsets']):
     begin, after = of['data_offsets']
     count = 1
     for extent in of['shape']:
