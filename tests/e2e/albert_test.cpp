@@ -34,7 +34,7 @@ std::string scenario(const std::string& prepared_by) {
       "  a: {{up: 5Mbit, down: 20Mbit, device: a}}\n"
       "  b: {{up: 10Mbit, down: 20Mbit, device: b}}\n"
       "  c: {{up: 20Mbit, down: 50Mbit, device: c}}\n"
-      "data: {{files: ['/usr/share/common-licenses/*GPL*', /usr/share/common-licenses/[AM]*]}}\n"
+      "data: {{files: ['/usr/share/common-licenses/*GPL*', '/usr/share/common-licenses/[AM]*']}}\n"
       "workload: {{kind: albert, layers: 2, heads: 2, hidden: 32, embedding: 16, feed_forward: 64, "
       "length: 32, weights: [0.3, 0.7], prepared_by: {}}}\n"
       "training: {{target_batch: 48, micro_batch: 4, epochs: {}, optimizer: {{kind: lamb, "

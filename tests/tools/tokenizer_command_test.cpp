@@ -59,7 +59,7 @@ TEST_CASE("tokenizer: wrong input gets one line that says what to do") {
         "error: '300' is no token of 'bytes': tokens are numbers from 0 to 255\n");
   CHECK(here.run("tokenizer encode bytes ab").text == "97 98\n");
   CHECK(here.run("tokenizer encode bytes --special ab").status == 2);
-  CHECK(here.run("tokenizer encrypt").has("did you mean 'encode'?"));
+  CHECK(here.run("tokenizer encrypt").has("the commands are train, encode, decode, info"));
 }
 
 TEST_CASE("model: files of models are described, and parts that do not agree are errors") {
