@@ -147,7 +147,7 @@ TEST_CASE("byzantine: members that crash or come late are not banned") {
   what.faults = {"{kill: process, select: p-0, on: all_reduce.half_sent, nth: 9}",
                  "{kill: machine, select: p-1, at: 9s}",
                  "{restart: process, select: p-2, at: 12s, downtime: 3s}",
-                 "{partition: p-3, at: 15s, duration: 6s}"};
+                 "{partition: selected, select: p-3, at: 15s, duration: 6s}"};
   const auto run = run_swarm(what);
   INFO(run.text(what.yaml()));
   REQUIRE(run.summary().security);
