@@ -46,10 +46,11 @@ if(SHOAL_SANITIZE)
 endif()
 
 install(TARGETS shoal RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
-# These two stand where the program looks for them: relative to its own folder, whatever the system's library folder is.
+# These stand where the program looks for them: relative to its own folder, whatever the system's library folder is.
 if(TARGET shoal_torch)
   install(TARGETS shoal_torch LIBRARY DESTINATION lib/shoal)
 endif()
+install(TARGETS shoal_sentencepiece LIBRARY DESTINATION lib/shoal)
 install(FILES "${CMAKE_BINARY_DIR}/web/page.html" DESTINATION share/shoal OPTIONAL)
 
 configure_package_config_file("${CMAKE_CURRENT_LIST_DIR}/shoalConfig.cmake.in" "${CMAKE_BINARY_DIR}/package/shoalConfig.cmake"

@@ -1,11 +1,13 @@
 #include "kernels/learn/formats/sentencepiece_model.hpp"
 
 #include "kernels/base/check.hpp"
+#include "kernels/learn/formats/sentencepiece_calls.hpp"
 #include "kernels/learn/formats/whole_file.hpp"
 
-#include <sentencepiece_processor.h>
+#include <dlfcn.h>
 
 #include <cstdint>
+#include <system_error>
 
 namespace shoal::learn {
 
@@ -13,10 +15,41 @@ namespace {
 
 constexpr std::uint64_t most_bytes = std::uint64_t{1} << 28;
 
+struct sentencepiece_module {
+  decltype(&shoal_make_sentencepiece) make = nullptr;
+  std::string error;
+};
+
+/// Beside the program, where the build puts it, or where an installation does.
+sentencepiece_module load_module() {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::path here = fs::read_symlink("/proc/self/exe", error).parent_path();
+  const char* name = "libshoal_sentencepiece.so";
+  sentencepiece_module out;
+  for (const auto& path : {here / name, here.parent_path() / "lib" / "shoal" / name}) {
+    if (!fs::exists(path, error)) continue;
+    void* handle = dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL);
+    if (handle)
+      out.make = reinterpret_cast<decltype(out.make)>(dlsym(handle, "shoal_make_sentencepiece"));
+    if (!out.make) out.error = std::string("SentencePiece cannot be loaded: ") + dlerror();
+    return out;
+  }
+  out.error = std::string(name) + ", which calls SentencePiece, is neither in " + here.string() +
+              " nor in " + (here.parent_path() / "lib" / "shoal").string() +
+              "; it belongs to the program and goes where that goes";
+  return out;
+}
+
+const sentencepiece_module& module() {
+  static const sentencepiece_module loaded = load_module();
+  return loaded;
+}
+
 } // namespace
 
 struct sentencepiece_model::state {
-  sentencepiece::SentencePieceProcessor processor;
+  std::unique_ptr<sentencepiece_calls> processor;
 };
 
 sentencepiece_model::sentencepiece_model(std::unique_ptr<state> state) : state_(std::move(state)) {}
@@ -31,11 +64,10 @@ result<sentencepiece_model> sentencepiece_model::load(const std::filesystem::pat
 
 result<sentencepiece_model> sentencepiece_model::from_bytes(std::string_view bytes,
                                                             const std::string& name) {
+  if (!module().make) return failure{module().error};
   auto read = std::make_unique<state>();
-  const auto status =
-      bytes.empty() ? sentencepiece::util::Status(sentencepiece::util::StatusCode::kInternal, "")
-                    : read->processor.LoadFromSerializedProto({bytes.data(), bytes.size()});
-  if (!status.ok() || read->processor.GetPieceSize() <= 0)
+  read->processor.reset(module().make());
+  if (bytes.empty() || !read->processor->load(bytes) || read->processor->pieces() <= 0)
     return failure{"tokenizer: '" + name +
                    "' is no model of SentencePiece; give a tokenizer.json, a .model of "
                    "SentencePiece, or a folder with one"};
@@ -43,13 +75,13 @@ result<sentencepiece_model> sentencepiece_model::from_bytes(std::string_view byt
 }
 
 std::int64_t sentencepiece_model::vocabulary() const {
-  return state_->processor.GetPieceSize();
+  return state_->processor->pieces();
 }
 
 std::vector<token_id> sentencepiece_model::encode(std::string_view text) const {
   std::vector<int> ids;
-  const auto status = state_->processor.Encode({text.data(), text.size()}, &ids);
-  SHOAL_CHECK(status.ok(), "a loaded model of SentencePiece encodes all texts");
+  const bool done = state_->processor->encode(text, ids);
+  SHOAL_CHECK(done, "a loaded model of SentencePiece encodes all texts");
   return {ids.begin(), ids.end()};
 }
 
@@ -60,21 +92,21 @@ std::string sentencepiece_model::decode(std::span<const token_id> tokens) const 
     ids.push_back(static_cast<int>(id));
   }
   std::string out;
-  const auto status = state_->processor.Decode(ids, &out);
-  SHOAL_CHECK(status.ok(), "a loaded model of SentencePiece decodes all of its tokens");
+  const bool done = state_->processor->decode(ids, out);
+  SHOAL_CHECK(done, "a loaded model of SentencePiece decodes all of its tokens");
   return out;
 }
 
 std::string sentencepiece_model::token(token_id id) const {
   SHOAL_CHECK(id >= 0 && id < vocabulary(), "a token is in the vocabulary");
-  return state_->processor.IdToPiece(static_cast<int>(id));
+  return state_->processor->piece(static_cast<int>(id));
 }
 double sentencepiece_model::score(token_id id) const {
   SHOAL_CHECK(id >= 0 && id < vocabulary(), "a token is in the vocabulary");
-  return state_->processor.GetScore(static_cast<int>(id));
+  return state_->processor->score(static_cast<int>(id));
 }
 token_id sentencepiece_model::unknown() const {
-  return state_->processor.unk_id();
+  return state_->processor->unknown();
 }
 
 } // namespace shoal::learn
