@@ -3,10 +3,11 @@
 #include "kernels/base/check.hpp"
 #include "kernels/base/rng.hpp"
 #include "kernels/learn/checkpoint.hpp"
-#include "kernels/learn/formats/llama2c_tokens.hpp"
+#include "kernels/learn/formats/llama2c_tokenizer.hpp"
 #include "kernels/learn/formats/safetensors.hpp"
 #include "kernels/learn/formats/whole_file.hpp"
 #include "kernels/learn/llama.hpp"
+#include "kernels/learn/tokenizer/tokenizer.hpp"
 #include "kernels/learn/transformer_description.hpp"
 
 #include <nlohmann/json.hpp>
@@ -21,12 +22,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// In a tokenizer of llama2.c. Models write it after the end of a text, too.
+constexpr token_id begin_of_text = 1;
+
 /// The byte codec, which lives as long as the program.
 std::shared_ptr<const text_codec> bytes() {
   return {std::shared_ptr<const text_codec>{}, &byte_codec()};
 }
 
 result<void> add_tokenizer(served_model& to, const fs::path& folder, const fs::path& given) {
+  constexpr std::uint64_t most_bytes = std::uint64_t{64} << 20;
   const auto vocabulary = to.model->vocabulary();
   const std::string names[] = {"tok" + std::to_string(vocabulary) + ".bin", "tokenizer.bin"};
   fs::path file = given;
@@ -35,10 +40,17 @@ result<void> add_tokenizer(served_model& to, const fs::path& folder, const fs::p
   if (file.empty())
     return failure{"model: no tokenizer in '" + folder.string() + "': there is no " + names[0] +
                    " and no " + names[1]};
-  auto read = llama2c_tokens::load(file, vocabulary);
-  if (!read) return failure{read.error()};
-  to.codec = std::make_shared<const llama2c_tokens>(std::move(*read));
-  to.stop = llama2c_tokens::begin_of_text;
+  const auto text = read_whole_file(file, most_bytes, "tokenizer");
+  if (!text) return failure{text.error()};
+  auto description = parse_llama2c_tokenizer(*text, file.string());
+  if (!description) return failure{description.error()};
+  auto made = tokenizer::make(std::move(*description));
+  if (!made) return failure{"tokenizer: '" + file.string() + "': " + made.error()};
+  if (made->vocabulary() != vocabulary)
+    return failure{"tokenizer: '" + file.string() + "' has " + std::to_string(made->vocabulary()) +
+                   " tokens; the model has " + std::to_string(vocabulary)};
+  to.codec = std::make_shared<const tokenizer>(std::move(*made));
+  to.begin = to.stop = begin_of_text;
   return {};
 }
 
@@ -128,6 +140,12 @@ std::vector<float> served_model::part(const std::vector<kernels::tensor_slot>& t
   auto out = gather(model->layout(), parameters, tensors);
   SHOAL_CHECK(out.ok(), "a model has the tensors that it names");
   return std::move(*out);
+}
+
+std::vector<token_id> served_model::encode(std::string_view text) const {
+  auto out = codec->encode(text);
+  if (begin) out.insert(out.begin(), *begin);
+  return out;
 }
 
 result<served_model> load_served_model(const fs::path& path, const fs::path& tokenizer) {

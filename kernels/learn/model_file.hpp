@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace shoal::learn {
@@ -21,10 +22,13 @@ struct served_model {
   std::shared_ptr<const decoder> model;
   std::vector<float> parameters; ///< in the order of model->layout()
   std::shared_ptr<const text_codec> codec;
-  std::optional<token_id> stop; ///< the token after the end of a text
+  std::optional<token_id> begin; ///< the token before each text
+  std::optional<token_id> stop;  ///< the token after the end of a text
 
   /// Names the model: equal configurations and weights have equal digests.
   digest identity() const;
+  /// The tokens of `text`, with `begin` before them.
+  std::vector<token_id> encode(std::string_view text) const;
   /// The piece of the parameters with these tensors.
   std::vector<float> part(const std::vector<kernels::tensor_slot>& tensors) const;
 };

@@ -83,7 +83,7 @@ result<program_outcome> run_inference(const std::string& name, const inference_o
     swarm.servers.push_back(*layers);
   }
   swarm.clients = what.clients;
-  swarm.prompt = model->codec->encode(what.prompt);
+  swarm.prompt = model->encode(what.prompt);
   swarm.tokens = static_cast<std::uint32_t>(what.tokens);
   swarm.sampling = {what.temperature, what.top_k, what.top_p};
   swarm.seed = seed;

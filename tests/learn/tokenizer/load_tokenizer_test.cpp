@@ -8,8 +8,10 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
+#include <cstring>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 using namespace shoal;
@@ -84,6 +86,29 @@ TEST_CASE("llama2.c: a text gets the tokens of the published model, and comes ba
   CHECK(codec->codec->encode(text) == written);
   // A character that is no token becomes its bytes, numbers 3 to 258.
   CHECK(codec->codec->decode(codec->codec->encode("a\n\u0995!")) == "a\n\u0995!");
+}
+
+TEST_CASE("llama2.c: the pair of the best score is joined first and the first of equals") {
+  std::string file(4, '\0');
+  const auto add = [&](const std::string& token, float score) {
+    const auto length = static_cast<std::int32_t>(token.size());
+    char head[8];
+    std::memcpy(head, &score, 4);
+    std::memcpy(head + 4, &length, 4);
+    file.append(head, 8).append(token);
+  };
+  for (const char* special : {"<unk>", "<s>", "</s>"}) add(special, 0);
+  constexpr const char* digits = "0123456789ABCDEF";
+  for (int i = 0; i < 256; ++i) add(std::string("<0x") + digits[i / 16] + digits[i % 16] + ">", 0);
+  for (const auto& [token, score] : std::vector<std::pair<std::string, float>>{
+           {" ", 0}, {"a", 0}, {"b", 0}, {"ab", 1}, {"ba", 2}, {"aba", 3}})
+    add(token, score);
+  const scratch_folder here;
+  const auto codec = load_tokenizer(here.write("t.bin", file));
+  REQUIRE_MESSAGE(codec.ok(), codec.error());
+  // " abab": "ba" comes before "ab", and "aba" joins a and "ba".
+  CHECK(codec->codec->encode("abab") == std::vector<token_id>{259, 264, 261});
+  CHECK(codec->codec->decode(codec->codec->encode("abab")) == "abab");
 }
 
 TEST_CASE("a path that has no tokenizer gets an error that says what is missing") {
