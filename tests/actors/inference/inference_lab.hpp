@@ -35,8 +35,9 @@ struct shared_model {
   std::shared_ptr<const learn::served_ends> ends;
 };
 
-/// A model with random weights, so that tests need no file.
-inline shared_model random_model() {
+/// A model with random weights, so that tests need no file. Layer 1 adds `factor` times as much as
+/// the others.
+inline shared_model random_model(float factor = 1) {
   learn::decoder_config config;
   config.layers = 5;
   config.heads = 2;
@@ -49,6 +50,9 @@ inline shared_model random_model() {
   std::vector<float> parameters(kernels::end_of(model.layout()));
   auto random = stream(7, "model");
   for (auto& each : parameters) each = static_cast<float>(0.7 * random.normal());
+  for (const auto& slot : model.layout())
+    if (slot.name == "layer1.mlp_down")
+      for (std::size_t i = 0; i < slot.size(); ++i) parameters[slot.offset + i] *= factor;
   return {model, parameters};
 }
 

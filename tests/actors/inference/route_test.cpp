@@ -100,8 +100,11 @@ TEST_CASE("a route prefers one near server of all layers to two far ones") {
 }
 
 TEST_CASE("a server without enough cache is used only where no other one is left") {
-  std::vector<server_view> servers{server(1, 0, 2, 0.01, 0.01, 3), server(2, 0, 2, 0.5, 0.1)};
+  std::vector<server_view> servers{server(1, 0, 2, 0.01, 0.01, 1), server(2, 0, 2, 0.5, 0.1)};
   CHECK(fastest_route(servers, {0, 2}, 2) == std::vector<route_hop>{{2, {0, 2}}});
+  // With cache for one layer of two it gets one.
+  servers[0].cache_left = 3;
+  CHECK(fastest_route(servers, {0, 2}, 2) == std::vector<route_hop>{{2, {0, 1}}, {1, {1, 2}}});
   servers.pop_back();
   CHECK(fastest_route(servers, {0, 2}, 2) == std::vector<route_hop>{{1, {0, 2}}});
 }
