@@ -300,8 +300,11 @@ void round_guard::disagrees(std::uint32_t m) {
 
 void round_guard::on_down(const caf::actor_addr& whom) {
   for (std::uint32_t m = 0; m < size(); ++m)
-    if (m != self_ && caf::actor_cast<caf::actor_addr>(group_.members[m].address) == whom)
+    if (m != self_ && caf::actor_cast<caf::actor_addr>(group_.members[m].address) == whom) {
       members_[m].gone = true;
+      // A member that does not wait for all secrets ends before us.
+      members_[m].stayed = settled() && io_.time() - *settled_at_ >= config_.guard->duty_time / 2;
+    }
   open_if_ready(false);
   if (ended_ && !failed_ && !settled() && beacon_complete()) settle_random();
   end_if_done();

@@ -360,7 +360,8 @@ void round_guard::note_audit(std::uint32_t validator, std::uint32_t target) {
 }
 
 bool round_guard::is_absent(std::uint32_t m) const {
-  return members_[m].gone || members_[m].condemned || apart(m) || effects_.is_lost(m);
+  const auto& member = members_[m];
+  return (!member.stayed && (member.gone || effects_.is_lost(m))) || member.condemned || apart(m);
 }
 
 /// The time for audits and checks is over.

@@ -61,7 +61,8 @@ TEST_CASE("a line of a proof begins with its kind, ends with its swarm, and is r
   for (std::size_t cut = 0; cut < line.size(); cut += 5)
     CHECK_FALSE(proof_in_swarm_from(std::string_view(line).substr(0, cut)).ok());
   CHECK(proof_in_swarm_from("gossip" + line.substr(5)).error() ==
-        "a proof begins with its kind, one of vote, group, part");
+        "a proof begins with its kind, one of verdict, vote, group, part, "
+        "commitment, checks");
 }
 
 TEST_CASE("the signatures of one swarm prove nothing in another one, and none in a simulation") {

@@ -149,10 +149,15 @@ TEST_CASE("verdict: a host believes a verdict only about a group that it knows")
   known_groups groups;
   const auto against = c.against(3, {0, 1, 2, 4});
   CHECK(groups.examine(against, c.check()) == ban_result::later);
-  // The members of another group have not judged this one.
+  // A judge that is no member.
   auto others = c.keys();
-  std::swap(others[0], others[5]);
-  std::swap(others[1], others[3]);
+  ++others[0].a;
+  known_groups without_judge;
+  without_judge.remember(against.group, others);
+  CHECK(without_judge.examine(against, c.check()) == ban_result::wrong);
+  // The culprit is a member, but neither accuser nor accused.
+  others = c.keys();
+  std::swap(others[3], others[5]);
   known_groups swapped;
   swapped.remember(against.group, others);
   CHECK(swapped.examine(against, c.check()) == ban_result::wrong);
