@@ -109,8 +109,8 @@ TEST_CASE("a file of bans is read back, and a damaged or false line is skipped w
   CHECK(damaged.all == std::vector{one});
   REQUIRE(damaged.skipped.size() == 3);
   CHECK(damaged.skipped[0] == "line 1 is skipped: its proof does not hold");
-  CHECK(damaged.skipped[1] ==
-        "line 4 is skipped: a proof begins with its kind, one of vote, group, part");
+  CHECK(damaged.skipped[1] == "line 4 is skipped: a proof begins with its kind, one of verdict, "
+                              "vote, group, part, commitment, checks");
   CHECK(damaged.skipped[2] == "line 5 is skipped: its proof does not hold");
   const auto line = to_line(one);
   for (std::size_t cut = 0; cut + 8 < line.size(); cut += 3)
