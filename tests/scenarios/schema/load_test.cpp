@@ -31,7 +31,12 @@ TEST_CASE("every scenario that comes with the program is valid without a warning
   for (const auto& item : std::filesystem::recursive_directory_iterator("scenarios")) {
     if (item.path().extension() != ".yaml") continue;
     round_trip(item.path());
-    CHECK(rendered(load(item.path().string())) == "");
+    const auto said = rendered(load(item.path().string()));
+    // This one has more attackers than the paper's theory bears, and is told so.
+    if (item.path().filename() == "byzantine.yaml")
+      CHECK(said.find("most 15 % of the hosts") != std::string::npos);
+    else
+      CHECK(said == "");
   }
 }
 
