@@ -149,7 +149,7 @@ public:
 private:
   struct member_state {
     bool gone = false;
-    bool stayed = false; // it went when its own duties could be over
+    bool stayed = false; // the member went when its own duties could be over
     std::optional<round_commitment> commitment{};
     std::optional<id128> content{};                       // the commitment's
     std::optional<id128> seen{};                          // the member's echo

@@ -148,7 +148,7 @@ void round_guard::send_checks() {
 void round_guard::on(const part_checks& message, const caf::strong_actor_ptr& sender) {
   // Another member may pass it on.
   if (!by_some_member(sender, "checks by a stranger")) return;
-  if (message.member == self_) return; // ours, which we know
+  if (message.member == self_) return;
   if (message.member >= size() || message.products.size() != size() ||
       message.norms.size() != size() ||
       !is_signed(message.member, checks_statement(message), message.by))

@@ -104,7 +104,7 @@ definition_list<conduct_definition>& conducts() {
           "a contribution is minus `strength` times the mean of those that the attackers know"),
       on_values<little_is_enough>(
           "little_is_enough",
-          "a contribution is the mean of those that the attackers know minus `strength` z "
+          "a contribution is the mean that the attackers know, minus `strength` z "
           "deviations, where z is as large as a majority bears (ALIE)"),
       attack_of<false_means>("false_means", "a reducer adds `strength` to each value of its means",
                              false),

@@ -6,8 +6,8 @@
 //
 // A verdict has keys and no roster, so that it can be kept on disk. Signatures alone are not
 // enough: members that work together could make a group of their own, and judge somebody in it. So
-// a host believes a verdict only about a group that it knows. It knows the groups of its own rounds,
-// and those on the chain of its branch (host::remember_group).
+// a host believes a verdict only about a group that it knows. It knows the groups of its own
+// rounds, and those on the chain of its branch (host::remember_group).
 #pragma once
 
 #include "actors/ids.hpp"

@@ -1,6 +1,6 @@
-// What Shoal calls of SentencePiece. The library has symbols of a protobuf of its own, which take
-// the place of those that libtorch needs where both are visible, so a module that is loaded
-// privately calls it (sentencepiece_module.cpp).
+// The functions of SentencePiece that Shoal calls. The library has a protobuf of its own, whose
+// symbols would take the place of those that libtorch needs. So a module that is loaded privately
+// calls the library (sentencepiece_module.cpp).
 #pragma once
 
 #include <memory>

@@ -172,7 +172,7 @@ TEST_CASE("a vocabulary trained on Bengali is that of SentencePiece, nearly") {
   options.one_script = true;
   struct outcome {
     std::size_t equal = 0;
-    double ratio = 0; // of the scores of all words
+    double ratio = 0; // total scores of all words
   };
   const auto compared = [&] {
     const auto trained = train_unigram(words, options).value();
