@@ -56,13 +56,13 @@ struct row {
   std::vector<learn::task_result> results;
 };
 
-struct spread {
+struct score_spread {
   double mean = 0, deviation = 0, half_width = 0; ///< half_width: of the 95 % interval
 };
 
 template <class Value>
-spread spread_of(const std::vector<learn::task_result>& of, Value value) {
-  spread out;
+score_spread spread_of(const std::vector<learn::task_result>& of, Value value) {
+  score_spread out;
   const auto n = static_cast<double>(of.size());
   for (const auto& one : of) out.mean += value(one) / n;
   if (of.size() < 2) return out;
@@ -73,10 +73,10 @@ spread spread_of(const std::vector<learn::task_result>& of, Value value) {
   return out;
 }
 
-spread score_in(const row& of) {
+score_spread score_in(const row& of) {
   return spread_of(of.results, [](const learn::task_result& one) { return one.test.score; });
 }
-spread accuracy_in(const row& of) {
+score_spread accuracy_in(const row& of) {
   return spread_of(of.results, [](const learn::task_result& one) { return one.test.accuracy; });
 }
 
@@ -180,7 +180,7 @@ void print(const evaluate_arguments& a, const std::vector<row>& rows, double bas
              ner ? "F1" : "accuracy", ner ? "accuracy of words" : "", "epochs");
   for (const auto& one : rows) {
     const auto score = score_in(one), accuracy = accuracy_in(one);
-    const auto text = [&](const spread& of) {
+    const auto text = [&](const score_spread& of) {
       return one.results.size() < 2 ? fmt::format("{:.4f}", of.mean)
                                     : fmt::format("{:.4f} \u00b1 {:.4f}", of.mean, of.half_width);
     };

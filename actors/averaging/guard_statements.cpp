@@ -9,13 +9,13 @@ namespace shoal::actors {
 
 namespace {
 
-void add(hasher& to, const id128& x) {
+void add_id(hasher& to, const id128& x) {
   to.add(x.high).add(x.low);
 }
 
 void add_all(hasher& to, std::span<const id128> all) {
   to.add(static_cast<std::uint64_t>(all.size()));
-  for (const auto& each : all) add(to, each);
+  for (const auto& each : all) add_id(to, each);
 }
 
 id128 hash_of_list(std::string_view kind, std::span<const id128> all) {
@@ -43,12 +43,12 @@ id128 hash_of_chunks(std::span<const id128> chunks) {
 
 id128 content_of(const round_commitment& what) {
   auto out = statement("shoal.commitment");
-  add(out, what.group);
+  add_id(out, what.group);
   out.add(what.member);
   add_all(out, what.parts);
   out.add(static_cast<std::uint64_t>(what.blocks.size()));
   for (const auto& block : what.blocks) out.add(block.first).add(block.count);
-  add(out, what.secret);
+  add_id(out, what.secret);
   return id128::from(out.finish());
 }
 
@@ -60,7 +60,7 @@ id128 hash_of_commitments(std::span<const std::optional<id128>> contents) {
   auto out = statement("shoal.commitments");
   for (const auto& each : contents) {
     out.add(each.has_value());
-    if (each) add(out, *each);
+    if (each) add_id(out, *each);
   }
   return id128::from(out.finish());
 }
@@ -77,8 +77,8 @@ id128 content_of(const part_checks& what) {
 
 id128 checks_subject(const group_id& group, const id128& random) {
   auto out = statement("shoal.checks.subject");
-  add(out, group);
-  add(out, random);
+  add_id(out, group);
+  add_id(out, random);
   return id128::from(out.finish());
 }
 
@@ -93,7 +93,7 @@ id128 root_of_part(std::span<const id128> chunks) {
 
 id128 part_subject(const group_id& group, std::uint32_t part) {
   auto out = statement("shoal.part.subject");
-  add(out, group);
+  add_id(out, group);
   out.add(part);
   return id128::from(out.finish());
 }
@@ -104,7 +104,7 @@ digest part_statement(const part_sealed& what) {
 
 digest accusation_statement(const accusation& what) {
   auto out = statement("shoal.accusation");
-  add(out, what.group);
+  add_id(out, what.group);
   out.add(what.member).add(what.accused).add(what.kind).add(what.part);
   return out.finish();
 }

@@ -6,7 +6,7 @@ namespace shoal::actors {
 
 namespace {
 
-void add(hasher& to, const key256& x) {
+void add_key(hasher& to, const key256& x) {
   to.add(x.a).add(x.b).add(x.c).add(x.d);
 }
 
@@ -15,7 +15,7 @@ void add(hasher& to, const key256& x) {
 id128 hidden(const group_id& group, std::uint32_t member, const key256& secret) {
   auto out = statement("shoal.secret");
   out.add(group.high).add(group.low).add(member);
-  add(out, secret);
+  add_key(out, secret);
   return id128::from(out.finish());
 }
 
@@ -42,7 +42,7 @@ digest beacon::value() const {
   for (std::uint32_t i = 0; i < secrets_.size(); ++i)
     if (secrets_[i]) {
       out.add(i);
-      add(out, *secrets_[i]);
+      add_key(out, *secrets_[i]);
     }
   return out.finish();
 }

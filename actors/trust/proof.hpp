@@ -1,8 +1,8 @@
 // A proof of a member's guilt. Each host checks it alone, bans the member, and passes the proof on.
 // Each kind of proof is a struct with its own check.
 //
-// To add a kind: give the struct `culprit`, holds(), meaning(), said() and to_line(). Add the struct
-// to the list of `proof` in actors/host.hpp, and its reader to proof.cpp.
+// To add a kind: give the struct `culprit`, holds(), meaning(), said() and to_line(). Add the
+// struct to the list of `proof` in actors/host.hpp, and its reader to proof.cpp.
 #pragma once
 
 #include "actors/host.hpp"

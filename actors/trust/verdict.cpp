@@ -18,7 +18,7 @@ namespace {
 constexpr std::array<std::string_view, 5> names{"gradient", "product", "aggregate", "distance",
                                                 "poisoned"};
 
-failure wrong(std::string_view what) {
+failure wrong_verdict(std::string_view what) {
   return {fmt::format("the verdict is wrong: {}", what)};
 }
 
@@ -50,25 +50,27 @@ digest verdict_statement(const group_id& group, const id128& case_id, std::uint8
 
 result<void> check(const verdict& what, const signature_check& is_signed_by) {
   if (what.members < fewest_members)
-    return wrong(
+    return wrong_verdict(
         fmt::format("a group of {} has no judges; it takes {}", what.members, fewest_members));
-  if (what.kind >= names.size()) return wrong("there is no such kind of case");
+  if (what.kind >= names.size()) return wrong_verdict("there is no such kind of case");
   if (what.accuser >= what.members || what.accused >= what.members || what.accuser == what.accused)
-    return wrong("a case needs an accuser and another member that is accused");
+    return wrong_verdict("a case needs an accuser and another member that is accused");
   const auto kind = static_cast<case_kind>(what.kind);
   if (what.case_id != case_of(what.group, kind, what.accuser, what.accused, what.part))
-    return wrong("the id is not that of the case");
+    return wrong_verdict("the id is not that of the case");
   if (what.by.size() < signatures_needed(what.members))
-    return wrong(fmt::format("{} members of {} signed it, but {} are needed", what.by.size(),
-                             what.members, signatures_needed(what.members)));
-  if (what.by.size() >= what.members) return wrong("more judges than members");
+    return wrong_verdict(fmt::format("{} members of {} signed it, but {} are needed",
+                                     what.by.size(), what.members,
+                                     signatures_needed(what.members)));
+  if (what.by.size() >= what.members) return wrong_verdict("more judges than members");
   const auto text =
       verdict_statement(what.group, what.case_id, what.kind, what.members, what.culprit);
   for (std::size_t i = 0; i < what.by.size(); ++i) {
-    if (i > 0 && what.by[i - 1].key >= what.by[i].key) return wrong("a member counts twice");
-    if (what.by[i].key == what.culprit) return wrong("the culprit signed it");
+    if (i > 0 && what.by[i - 1].key >= what.by[i].key)
+      return wrong_verdict("a member counts twice");
+    if (what.by[i].key == what.culprit) return wrong_verdict("the culprit signed it");
     if (!is_signed_by(what.by[i].key, text, what.by[i].by))
-      return wrong(fmt::format("judge {} did not sign it", i));
+      return wrong_verdict(fmt::format("judge {} did not sign it", i));
   }
   return {};
 }
@@ -76,12 +78,13 @@ result<void> check(const verdict& what, const signature_check& is_signed_by) {
 result<void> check(const verdict& what, std::span<const key256> members,
                    const signature_check& is_signed_by) {
   if (auto fine = check(what, is_signed_by); !fine) return fine;
-  if (members.size() != what.members) return wrong("the group has another number of members");
+  if (members.size() != what.members)
+    return wrong_verdict("the group has another number of members");
   if (what.culprit != members[what.accuser] && what.culprit != members[what.accused])
-    return wrong("the culprit is neither the accuser nor the accused");
+    return wrong_verdict("the culprit is neither the accuser nor the accused");
   for (const auto& one : what.by)
     if (std::find(members.begin(), members.end(), one.key) == members.end())
-      return wrong("a judge is no member of the group");
+      return wrong_verdict("a judge is no member of the group");
   return {};
 }
 

@@ -26,7 +26,7 @@ slots packed(slots of) {
 
 /// The result of `compute`, or the reason why libtorch failed: mostly a lack of memory.
 template <class Compute>
-auto guarded(Compute compute) -> result<decltype(compute())> {
+auto caught(Compute compute) -> result<decltype(compute())> {
   try {
     return compute();
   } catch (const std::exception& e) {
@@ -65,7 +65,7 @@ public:
   result<std::vector<float>> embed(std::span<const float> parameters, pass_shape shape,
                                    std::span<const token_id> tokens) const override {
     if (const auto check = input(parameters, shape, tokens); !check.ok()) return check.why();
-    return guarded([&] {
+    return caught([&] {
       const embedding_input in(tokens, config_.vocabulary);
       std::vector<float> out(activations(shape));
       math_->embed(parameters, in.of(shape), out);
@@ -81,7 +81,7 @@ public:
       check.size("gradient of the activations", gradient_out.size(), activations(shape))
           .size("sum", gradient_sum.size(), parameters.size());
     if (!check.ok()) return check.why();
-    const auto done = guarded([&] {
+    const auto done = caught([&] {
       const embedding_input in(tokens, config_.vocabulary);
       math_->embed_backward(parameters, in.of(shape), gradient_out, gradient_sum);
       return true;
@@ -92,7 +92,7 @@ public:
   result<std::vector<float>> forward(layer_range block, std::span<const float> parameters,
                                      pass_shape shape, std::span<const float> in) const override {
     if (const auto check = between(block, parameters, shape, in); !check.ok()) return check.why();
-    return guarded([&] {
+    return caught([&] {
       std::vector<float> out(in.size());
       math_->forward(block.last - block.first, parameters, shape, in, out);
       return out;
@@ -107,7 +107,7 @@ public:
     check.size("gradient of the activations", gradient_out.size(), in.size())
         .size("sum", gradient_sum.size(), parameters.size());
     if (!check.ok()) return check.why();
-    return guarded([&] {
+    return caught([&] {
       std::vector<float> gradient_in(in.size());
       math_->backward(block.last - block.first, parameters, shape, in, gradient_out, gradient_in,
                       gradient_sum);
@@ -121,7 +121,7 @@ public:
     if (!check.ok()) return check.why();
     const head_targets wanted(targets, shape, config_.vocabulary);
     if (!wanted.fine()) return mixed();
-    return guarded([&] { return math_->loss(parameters, shape, in, wanted.of()).sum(); });
+    return caught([&] { return math_->loss(parameters, shape, in, wanted.of()).sum(); });
   }
 
   result<head_gradient> loss_backward(std::span<const float> parameters, pass_shape shape,
@@ -132,7 +132,7 @@ public:
     if (!check.ok()) return check.why();
     const head_targets wanted(targets, shape, config_.vocabulary);
     if (!wanted.fine()) return mixed();
-    return guarded([&] {
+    return caught([&] {
       head_gradient out{0, std::vector<float>(in.size())};
       out.loss =
           math_->loss_backward(parameters, shape, in, wanted.of(), out.gradient_in, gradient_sum)

@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr const char* workload = "albert";
+constexpr const char* albert_workload = "albert";
 
 using size_member = std::pair<const char*, std::int64_t albert_config::*>;
 
@@ -35,7 +35,7 @@ std::string description_of(const albert_config& config) {
 }
 
 result<albert_config> albert_of(const checkpoint& saved) {
-  if (saved.workload != workload)
+  if (saved.workload != albert_workload)
     return failure{"has " + shape_text(saved) + ", which is no albert"};
   albert_config config;
   try {

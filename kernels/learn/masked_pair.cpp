@@ -29,7 +29,7 @@ public:
   }
 };
 
-std::size_t number_at(std::span<const std::byte> from, std::size_t at) {
+std::size_t length_at(std::span<const std::byte> from, std::size_t at) {
   std::uint16_t out = 0;
   std::memcpy(&out, from.data() + at, sizeof out);
   return out;
@@ -87,10 +87,10 @@ result<void> pair_format::check(std::span<const std::byte> samples) const {
                    std::to_string(bytes()) + " each"};
   for (std::size_t at = 0; at < samples.size(); at += bytes()) {
     const auto one = samples.subspan(at, bytes());
-    if (number_at(one, 8) + number_at(one, 10) > text_bytes || std::to_integer<int>(one[12]) > 1)
+    if (length_at(one, 8) + length_at(one, 10) > text_bytes || std::to_integer<int>(one[12]) > 1)
       return failure{"samples: number " + std::to_string(at / bytes()) + " says that it has " +
-                     std::to_string(number_at(one, 8)) + " and " +
-                     std::to_string(number_at(one, 10)) + " bytes of text in the order " +
+                     std::to_string(length_at(one, 8)) + " and " +
+                     std::to_string(length_at(one, 10)) + " bytes of text in the order " +
                      std::to_string(std::to_integer<int>(one[12])) + "; it has room for " +
                      std::to_string(text_bytes) + ", and the order is 0 or 1"};
   }
@@ -117,8 +117,8 @@ pair_format::indexed pair_format::read(std::span<const std::byte> from) const {
   indexed out;
   std::memcpy(&out.index, from.data(), 8);
   const auto* text = reinterpret_cast<const char*>(from.data()) + 16;
-  out.pair.first.assign(text, number_at(from, 8));
-  out.pair.second.assign(text + number_at(from, 8), number_at(from, 10));
+  out.pair.first.assign(text, length_at(from, 8));
+  out.pair.second.assign(text + length_at(from, 8), length_at(from, 10));
   out.pair.order = std::to_integer<token_id>(from[12]);
   return out;
 }

@@ -54,7 +54,10 @@ struct round_lab::io final : round_io {
 
 namespace {
 
-constexpr int most_deliveries = 2'000;
+/// A round that needs more messages never ends.
+int most_deliveries(std::size_t members) {
+  return std::max(2'000, static_cast<int>(100 * members * members));
+}
 
 /// In UTC ns: member m would close a group of its own after m + 1 seconds.
 std::int64_t own_deadline(std::uint32_t m) {
@@ -322,7 +325,7 @@ void round_lab::hand_over(std::uint32_t to, const caf::strong_actor_ptr& from,
 
 void round_lab::settle() {
   // A hostile member may answer each answer. On a network, that takes time.
-  for (int left = most_deliveries; left > 0 && step(); --left) {
+  for (int left = most_deliveries(size()); left > 0 && step(); --left) {
   }
 }
 

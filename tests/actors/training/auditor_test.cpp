@@ -66,7 +66,8 @@ TEST_CASE("auditor: blocks keep their order and their bounds, whatever the copie
   const ranges order{{8, 2}, {4, 4}, {20, 1}};
   for (std::size_t i = 0; i < 3; ++i) {
     CHECK(task->blocks[i].range == order[i]);
-    const auto bytes = task->blocks[i].data.bytes(), expected = sample_bytes(order[i]).bytes();
+    const auto right = sample_bytes(order[i]);
+    const auto bytes = task->blocks[i].data.bytes(), expected = right.bytes();
     CHECK(std::vector(bytes.begin(), bytes.end()) == std::vector(expected.begin(), expected.end()));
   }
   CHECK(!a.waits());
