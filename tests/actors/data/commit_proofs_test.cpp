@@ -105,8 +105,9 @@ TEST_CASE("commit proofs: a round that never was ends no lease") {
   CHECK(f.committed() == 0);
   CHECK(f.ledger->leased_by(f.peer(0)) == 8);
   CHECK(std::get<std::vector<lease_lost>>(*f.logs[0]).empty());
-  CHECK(f.bad() == 3);
-  CHECK(f.confirmed(3) == 3);
+  // Silence accuses nobody: the questions may have been lost. Nor is it an answer.
+  CHECK(f.bad() == 0);
+  CHECK(f.confirmed(3) == 0);
 }
 
 TEST_CASE("commit proofs: a commit with the certificate of its round is final") {
