@@ -1,4 +1,4 @@
-// Whole tokenizers against the tokens that the official library gave to the same texts.
+// The tokens of whole tokenizers, beside those that the official library gave to the same texts.
 #include "kernels/learn/formats/tokenizer_json.hpp"
 #include "kernels/learn/tokenizer/tokenizer.hpp"
 #include "tests/support/reference_data.hpp"
