@@ -19,7 +19,6 @@ public:
   virtual bool encode(std::string_view text, std::vector<int>& out) const = 0;
   virtual bool decode(const std::vector<int>& ids, std::string& out) const = 0;
   virtual std::string piece(int id) const = 0;
-  virtual double score(int id) const = 0;
   virtual int unknown() const = 0;
 };
 

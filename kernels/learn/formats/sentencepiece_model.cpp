@@ -2,18 +2,15 @@
 
 #include "kernels/base/check.hpp"
 #include "kernels/learn/formats/sentencepiece_calls.hpp"
-#include "kernels/learn/formats/whole_file.hpp"
 
 #include <dlfcn.h>
 
-#include <cstdint>
+#include <filesystem>
 #include <system_error>
 
 namespace shoal::learn {
 
 namespace {
-
-constexpr std::uint64_t most_bytes = std::uint64_t{1} << 28;
 
 struct sentencepiece_module {
   decltype(&shoal_make_sentencepiece) make = nullptr;
@@ -56,12 +53,6 @@ sentencepiece_model::sentencepiece_model(std::unique_ptr<state> state) : state_(
 sentencepiece_model::sentencepiece_model(sentencepiece_model&&) noexcept = default;
 sentencepiece_model::~sentencepiece_model() = default;
 
-result<sentencepiece_model> sentencepiece_model::load(const std::filesystem::path& path) {
-  const auto bytes = read_whole_file(path, most_bytes, "tokenizer");
-  if (!bytes) return failure{bytes.error()};
-  return from_bytes(*bytes, path.string());
-}
-
 result<sentencepiece_model> sentencepiece_model::from_bytes(std::string_view bytes,
                                                             const std::string& name) {
   if (!module().make) return failure{module().error};
@@ -100,10 +91,6 @@ std::string sentencepiece_model::decode(std::span<const token_id> tokens) const 
 std::string sentencepiece_model::token(token_id id) const {
   SHOAL_CHECK(id >= 0 && id < vocabulary(), "a token is in the vocabulary");
   return state_->processor->piece(static_cast<int>(id));
-}
-double sentencepiece_model::score(token_id id) const {
-  SHOAL_CHECK(id >= 0 && id < vocabulary(), "a token is in the vocabulary");
-  return state_->processor->score(static_cast<int>(id));
 }
 token_id sentencepiece_model::unknown() const {
   return state_->processor->unknown();

@@ -7,7 +7,6 @@
 #include "kernels/base/result.hpp"
 #include "kernels/learn/text_codec.hpp"
 
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -16,9 +15,7 @@ namespace shoal::learn {
 
 class sentencepiece_model final : public text_codec {
 public:
-  /// Errors: no such file, or none that the library reads.
-  static result<sentencepiece_model> load(const std::filesystem::path& path);
-  /// The same from the file's bytes. Errors call it `name`.
+  /// From the bytes of a file, which errors call `name`. Errors: none that the library reads.
   static result<sentencepiece_model> from_bytes(std::string_view bytes, const std::string& name);
   sentencepiece_model(sentencepiece_model&&) noexcept;
   ~sentencepiece_model() override;
@@ -29,7 +26,6 @@ public:
 
   /// Requires: 0 <= id < vocabulary().
   std::string token(token_id id) const;
-  double score(token_id id) const;
   token_id unknown() const;
 
 private:

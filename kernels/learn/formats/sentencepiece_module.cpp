@@ -20,7 +20,6 @@ public:
     return processor_.Decode(ids, &out).ok();
   }
   std::string piece(int id) const override { return processor_.IdToPiece(id); }
-  double score(int id) const override { return processor_.GetScore(id); }
   int unknown() const override { return processor_.unk_id(); }
 
 private:

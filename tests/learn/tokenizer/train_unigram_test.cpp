@@ -1,4 +1,3 @@
-#include "kernels/learn/formats/sentencepiece_model.hpp"
 #include "kernels/learn/tokenizer/train_unigram.hpp"
 #include "kernels/learn/tokenizer/unicode.hpp"
 #include "tests/support/reference_data.hpp"
