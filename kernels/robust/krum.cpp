@@ -1,6 +1,7 @@
 #include "kernels/robust/krum.hpp"
 
 #include "kernels/base/check.hpp"
+#include "kernels/robust/pre_aggregation.hpp"
 #include "kernels/robust/vector_passes.hpp"
 
 #include <algorithm>
@@ -36,15 +37,7 @@ std::vector<std::size_t> lowest_krum_scores(std::span<const weighted_values> inp
 template <class Out>
 void multi_krum(std::span<const weighted_values> inputs, std::size_t faulty, std::size_t chosen,
                 std::span<Out> out) {
-  std::vector<weighted_values> kept;
-  std::vector<double> factors;
-  double weight = 0;
-  for (const auto i : lowest_krum_scores(inputs, faulty, chosen)) {
-    kept.push_back(inputs[i]);
-    weight += inputs[i].weight;
-  }
-  for (const auto& one : kept) factors.push_back(one.weight / weight);
-  combine<Out>(kept, factors, out);
+  mix<Out>(inputs, {.of = lowest_krum_scores(inputs, faulty, chosen)}, out);
 }
 
 template void multi_krum(std::span<const weighted_values>, std::size_t, std::size_t,

@@ -115,30 +115,11 @@ void check_sizes(std::span<const weighted_values> inputs, std::size_t size) {
   for (const auto& one : inputs) SHOAL_CHECK(one.values.size() == size, "inputs have one size");
 }
 
-} // namespace
-
-square_matrix centered_products(std::span<const weighted_values> inputs,
-                                std::span<const double> center) {
-  check_sizes(inputs, center.size());
-  square_matrix out(inputs.size());
-  std::vector<double> block(inputs.size() * block_size);
-  for (std::size_t at = 0; at < center.size(); at += block_size) {
-    const auto n = std::min(block_size, center.size() - at);
-    std::size_t up = n;
-    for (std::size_t i = 0; i < inputs.size(); ++i) {
-      double* const row = block.data() + i * block_size;
-      subtract(inputs[i].values.data() + at, center.data() + at, row, n);
-      up = padded(row, n);
-    }
-    add_pairs(block.data(), block_size, up, out, four_products);
-  }
-  mirror(out);
-  return out;
-}
-
-square_matrix squared_distances(std::span<const weighted_values> inputs) {
-  SHOAL_CHECK(!inputs.empty(), "a pass needs inputs");
-  const auto size = inputs.front().values.size();
+/// Applies `four` to all pairs, block by block. `fill(x, at, row, n)` writes a row of the block
+/// from coordinates [at, at + n) of an input.
+template <class Fill, class Four>
+square_matrix of_pairs(std::span<const weighted_values> inputs, std::size_t size, Fill fill,
+                       Four four) {
   check_sizes(inputs, size);
   square_matrix out(inputs.size());
   std::vector<double> block(inputs.size() * block_size);
@@ -147,13 +128,31 @@ square_matrix squared_distances(std::span<const weighted_values> inputs) {
     std::size_t up = n;
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       double* const row = block.data() + i * block_size;
-      widen(inputs[i].values.data() + at, row, n);
+      fill(inputs[i].values.data() + at, at, row, n);
       up = padded(row, n);
     }
-    add_pairs(block.data(), block_size, up, out, four_distances);
+    add_pairs(block.data(), block_size, up, out, four);
   }
   mirror(out);
   return out;
+}
+
+} // namespace
+
+square_matrix centered_products(std::span<const weighted_values> inputs,
+                                std::span<const double> center) {
+  const auto from_center = [&](const float* x, std::size_t at, double* row, std::size_t n) {
+    subtract(x, center.data() + at, row, n);
+  };
+  return of_pairs(inputs, center.size(), from_center, four_products);
+}
+
+square_matrix squared_distances(std::span<const weighted_values> inputs) {
+  SHOAL_CHECK(!inputs.empty(), "a pass needs inputs");
+  const auto as_doubles = [](const float* x, std::size_t, double* row, std::size_t n) {
+    widen(x, row, n);
+  };
+  return of_pairs(inputs, inputs.front().values.size(), as_doubles, four_distances);
 }
 
 double squared_distance(std::span<const float> x, std::span<const double> center) {
