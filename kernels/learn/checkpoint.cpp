@@ -3,6 +3,7 @@
 #include "kernels/base/check.hpp"
 #include "kernels/base/digest.hpp"
 #include "kernels/base/whole_number.hpp"
+#include "kernels/learn/formats/json_words.hpp"
 
 #include <fcntl.h>
 #include <nlohmann/json.hpp>
@@ -367,12 +368,8 @@ result<checkpoint> read_checkpoint(std::istream& in, std::uint64_t size, const s
     }
     if (header.contains("method_state")) get_whole(header.at("method_state"), of_method);
   } catch (const json::exception& e) {
-    // The library's message begins with text about the library itself.
-    const std::string_view why = e.what();
-    const auto words = why.find("] ");
     return refuse("is damaged: it has a header that cannot be understood (" +
-                  std::string(why.substr(words == why.npos ? 0 : words + 2)) +
-                  "); take another one");
+                  std::string(json_words(e.what())) + "); take another one");
   }
   c.parameters.resize(n);
   c.optimizer_state.resize(m * sizeof(float));

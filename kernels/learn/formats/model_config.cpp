@@ -1,6 +1,7 @@
 #include "kernels/learn/formats/model_config.hpp"
 
 #include "kernels/base/whole_number.hpp"
+#include "kernels/learn/formats/json_words.hpp"
 #include "kernels/learn/formats/whole_file.hpp"
 
 #include <nlohmann/json.hpp>
@@ -344,9 +345,7 @@ result<model_config> parse_model_config(std::string_view text, const std::string
     if (!from.why.empty()) return refused(from.why);
     return out;
   } catch (const json::exception& error) {
-    const std::string_view why = error.what();
-    const auto words = why.find("] ");
-    return refused("cannot be understood (" + shown(why.substr(words == why.npos ? 0 : words + 2)) +
+    return refused("cannot be understood (" + shown(json_words(error.what())) +
                    "); take another file");
   }
 }

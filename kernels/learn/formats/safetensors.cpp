@@ -1,6 +1,7 @@
 #include "kernels/learn/formats/safetensors.hpp"
 
 #include "kernels/base/whole_number.hpp"
+#include "kernels/learn/formats/json_words.hpp"
 #include "kernels/learn/formats/whole_file.hpp"
 
 #include <fcntl.h>
@@ -75,13 +76,6 @@ void for_each_number(std::span<const std::byte> from, Each each) {
     std::memcpy(&value, from.data() + at, sizeof(T));
     each(value);
   }
-}
-
-/// The library's message without its beginning about the library.
-std::string words_of(const json::exception& error) {
-  const std::string_view why = error.what();
-  const auto words = why.find("] ");
-  return std::string(why.substr(words == why.npos ? 0 : words + 2));
 }
 
 /// `name` with what a terminal would take for commands replaced, and shortened.
@@ -223,7 +217,7 @@ result<void> safetensors::read_header() {
       tensors_.push_back(*std::move(tensor));
     }
   } catch (const json::exception& error) {
-    return refused("has a header that cannot be understood (" + shown(words_of(error)) +
+    return refused("has a header that cannot be understood (" + shown(json_words(error.what())) +
                    "); take another file");
   }
 

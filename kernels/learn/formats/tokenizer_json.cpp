@@ -1,6 +1,7 @@
 #include "kernels/learn/formats/tokenizer_json.hpp"
 
 #include "kernels/base/whole_number.hpp"
+#include "kernels/learn/formats/json_words.hpp"
 #include "kernels/learn/formats/tokenizer_regexes.hpp"
 #include "kernels/learn/formats/whole_file.hpp"
 #include "kernels/learn/tokenizer/unicode.hpp"
@@ -312,13 +313,6 @@ private:
   }
 };
 
-/// The library's message without its beginning about the library.
-std::string words_of(const json::exception& error) {
-  const std::string_view why = error.what();
-  const auto words = why.find("] ");
-  return shown(why.substr(words == why.npos ? 0 : words + 2));
-}
-
 /// Calls `read(reader)`, and names the file in what goes wrong.
 template <class Read>
 result<tokenizer_description> reading(const std::string& name, Read read) {
@@ -330,7 +324,8 @@ result<tokenizer_description> reading(const std::string& name, Read read) {
   try {
     read(with, out);
   } catch (const json::exception& error) {
-    return refused("cannot be understood (" + words_of(error) + "); take another file");
+    return refused("cannot be understood (" + shown(json_words(error.what())) +
+                   "); take another file");
   }
   if (!with.why.empty()) return refused(with.why);
   return out;
