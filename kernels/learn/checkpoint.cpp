@@ -4,10 +4,9 @@
 #include "kernels/base/digest.hpp"
 #include "kernels/base/whole_number.hpp"
 #include "kernels/learn/formats/json_words.hpp"
+#include "kernels/learn/formats/whole_file.hpp"
 
-#include <fcntl.h>
 #include <nlohmann/json.hpp>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -162,14 +161,6 @@ result<checkpoint> from_json(const json& header, std::uint64_t most) {
   return c;
 }
 
-/// A file descriptor that is closed at the end of its scope.
-struct descriptor {
-  int fd;
-  ~descriptor() {
-    if (fd >= 0) ::close(fd);
-  }
-};
-
 std::size_t size_of(const std::vector<kernels::tensor_slot>& tensors) {
   std::size_t out = 0;
   for (const auto& tensor : tensors) out += tensor.size();
@@ -190,18 +181,6 @@ std::array<digest, 4> digests_of(std::string_view head, std::span<const float> p
   for (std::size_t i = 0; i < 3; ++i) all.add(out[i]);
   out[3] = all.finish();
   return out;
-}
-
-bool write_all(int fd, const void* data, std::size_t size) {
-  auto* bytes = static_cast<const char*>(data);
-  while (size > 0) {
-    const auto written = ::write(fd, bytes, size);
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return false;
-    bytes += written;
-    size -= static_cast<std::size_t>(written);
-  }
-  return true;
 }
 
 } // namespace
@@ -288,25 +267,11 @@ result<void> save(const checkpoint& state, const std::filesystem::path& path) {
   std::memcpy(head.data() + preamble, header.data(), header.size());
   const auto checks = digests_of(head, state.parameters, tail);
 
-  const auto temporary = path.string() + ".partial";
-  auto failed = [&](const char* doing) -> result<void> {
-    const int reason = errno;
-    ::unlink(temporary.c_str());
-    return failure{"checkpoint: cannot " + std::string(doing) + " '" + path.string() +
-                   "': " + std::strerror(reason)};
-  };
-  {
-    const descriptor file{
-        ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)};
-    if (file.fd < 0) return failed("create");
-    if (!write_all(file.fd, head.data(), head.size()) ||
-        !write_all(file.fd, state.parameters.data(), state.parameters.size() * sizeof(float)) ||
-        !write_all(file.fd, tail.data(), tail.size()) ||
-        !write_all(file.fd, checks.data(), trailer) || ::fsync(file.fd) != 0)
-      return failed("write");
-  }
-  if (std::rename(temporary.c_str(), path.c_str()) != 0) return failed("replace");
-  return {};
+  const std::span<const std::byte> parts[] = {std::as_bytes(std::span(head)),
+                                              std::as_bytes(std::span(state.parameters)), tail,
+                                              std::as_bytes(std::span(checks))};
+  static_assert(sizeof(checks) == trailer);
+  return write_whole_file(path, parts, "checkpoint");
 }
 
 result<checkpoint> load_checkpoint(const std::filesystem::path& path) {
