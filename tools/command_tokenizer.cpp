@@ -65,9 +65,8 @@ int train(const tokenizer_arguments& arguments) {
                    now.wanted, -now.log_likelihood);
       });
   if (!trained) return fail("cannot train a tokenizer: " + trained.error());
-  const auto text = learn::tokenizer_json(*trained);
-  const std::span<const std::byte> part = std::as_bytes(std::span(text));
-  if (auto written = learn::write_whole_file(arguments.out, std::span(&part, 1), "tokenizer");
+  if (auto written =
+          learn::write_whole_file(arguments.out, learn::tokenizer_json(*trained), "tokenizer");
       !written)
     return fail(written.error());
   fmt::print("{}: Unigram, {} tokens\n", arguments.out,

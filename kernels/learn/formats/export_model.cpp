@@ -98,11 +98,9 @@ result<void> export_hugging_face(const checkpoint& state, const fs::path& folder
   if (error) return failure{"cannot create '" + folder.string() + "': " + error.message()};
   if (!fs::is_empty(folder, error) || error)
     return failure{"'" + folder.string() + "' is not empty; name a new folder"};
-  const auto text = model_config_json(*config);
-  const std::span<const std::byte> part = std::as_bytes(std::span(text));
   auto written = write_safetensors(folder / "model.safetensors", tensors_in(state));
   if (written.ok())
-    written = write_whole_file(folder / "config.json", std::span(&part, 1), "model");
+    written = write_whole_file(folder / "config.json", model_config_json(*config), "model");
   if (!written.ok()) {
     fs::remove(folder / "model.safetensors", error);
     if (made) fs::remove(folder, error);

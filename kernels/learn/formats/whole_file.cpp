@@ -77,4 +77,10 @@ result<void> write_whole_file(const std::filesystem::path& path,
   return {};
 }
 
+result<void> write_whole_file(const std::filesystem::path& path, std::string_view text,
+                              std::string_view what) {
+  const std::span<const std::byte> part = std::as_bytes(std::span(text));
+  return write_whole_file(path, std::span(&part, 1), what);
+}
+
 } // namespace shoal::learn

@@ -23,5 +23,8 @@ result<std::string> read_whole_file(const std::filesystem::path& path, std::uint
 result<void> write_whole_file(const std::filesystem::path& path,
                               std::span<const std::span<const std::byte>> parts,
                               std::string_view what);
+/// The same for one text.
+result<void> write_whole_file(const std::filesystem::path& path, std::string_view text,
+                              std::string_view what);
 
 } // namespace shoal::learn
