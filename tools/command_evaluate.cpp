@@ -235,6 +235,14 @@ nlohmann::json json_of(const evaluate_arguments& a, const std::vector<row>& rows
   return out;
 }
 
+/// Writes the results to the file of --json, if one was named.
+int save(const evaluate_arguments& a, const nlohmann::json& results) {
+  if (a.json.empty()) return exit_ok;
+  std::ofstream out(a.json);
+  out << results.dump(2) << '\n';
+  return out.flush() ? exit_ok : fail(fmt::format("cannot write '{}'", a.json));
+}
+
 /// The loss of the pre-training itself, on the held-out samples of the run.
 int evaluate_masked(const evaluate_arguments& a, const std::vector<fs::path>& models) {
   const auto yaml = fs::path(a.from) / "run.yaml";
@@ -264,12 +272,7 @@ int evaluate_masked(const evaluate_arguments& a, const std::vector<fs::path>& mo
   }
   fmt::print("{:<16} {:>8} {:>10} {:>14.4f}\n{} labels in {} held-out samples\n", "unigrams", "-",
              "-", task->unigram_loss, task->labels, task->samples);
-  if (a.json.empty()) return exit_ok;
-  std::ofstream out(a.json);
-  out << nlohmann::json{{"task", a.task}, {"unigram_loss", task->unigram_loss}, {"models", rows}}
-             .dump(2)
-      << '\n';
-  return out.flush() ? exit_ok : fail(fmt::format("cannot write '{}'", a.json));
+  return save(a, {{"task", a.task}, {"unigram_loss", task->unigram_loss}, {"models", rows}});
 }
 
 int evaluate(const evaluate_arguments& a) {
@@ -310,10 +313,7 @@ int evaluate(const evaluate_arguments& a) {
   }
   const auto baseline = learn::baseline_score(*texts).score;
   print(a, rows, baseline);
-  if (a.json.empty()) return exit_ok;
-  std::ofstream out(a.json);
-  out << json_of(a, rows, baseline).dump(2) << '\n';
-  return out.flush() ? exit_ok : fail(fmt::format("cannot write '{}'", a.json));
+  return save(a, json_of(a, rows, baseline));
 }
 
 #else
