@@ -17,18 +17,6 @@ namespace fs = std::filesystem;
 
 constexpr std::uint64_t most_bytes = std::uint64_t{1} << 28;
 
-/// The codec of bytes, owned.
-class owned_bytes final : public text_codec {
-public:
-  std::int64_t vocabulary() const override { return byte_codec().vocabulary(); }
-  std::vector<token_id> encode(std::string_view text) const override {
-    return byte_codec().encode(text);
-  }
-  std::string decode(std::span<const token_id> tokens) const override {
-    return byte_codec().decode(tokens);
-  }
-};
-
 std::string name_of(normalizer_kind kind) {
   static constexpr std::array names{"Nmt",           "NFC",       "NFD",     "NFKC",
                                     "NFKD",          "lowercase", "replace", "runs of spaces",
@@ -112,7 +100,8 @@ result<loaded_tokenizer> gpt2_of(const fs::path& encoder, const fs::path& merges
 result<loaded_tokenizer> load_tokenizer(const fs::path& path) {
   if (path == "bytes") {
     loaded_tokenizer out;
-    out.codec = std::make_unique<owned_bytes>();
+    // The codec of bytes lives as long as the program.
+    out.codec = {std::shared_ptr<const text_codec>{}, &byte_codec()};
     out.kind = "bytes";
     return out;
   }

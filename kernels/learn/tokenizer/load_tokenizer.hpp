@@ -14,7 +14,7 @@
 namespace shoal::learn {
 
 struct loaded_tokenizer {
-  std::unique_ptr<text_codec> codec;
+  std::shared_ptr<const text_codec> codec;
   /// The same as a pipeline; null for bytes and for SentencePiece, which have none.
   const tokenizer* pipeline = nullptr;
   std::string kind; ///< 'Unigram', 'BPE', 'SentencePiece' or 'bytes'
