@@ -47,7 +47,7 @@ export function cases(context: Context): Node[] {
   };
   return [
     h("p", {}, `${count(all.total)} member${all.total === 1 ? " was" : "s were"} accused, ${count(all.rows.filter((one) => one.bans.count > 0).length)} banned. `,
-      h("small", { class: "note" }, "A ban needs a proof: two signed statements that contradict each other.")),
+      h("small", { class: "note" }, "A ban needs a proof: two signed statements that contradict each other, or a verdict of the group.")),
     table(all.rows, [
       { title: "case", value: (one) => one.number, number: true },
       { title: "member", value: (one) => one.member, text: (one) => h("button", { type: "button", class: "link", "aria-pressed": String(one === chosen), onclick: open(one) }, one.member) },
