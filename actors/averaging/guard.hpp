@@ -11,8 +11,8 @@
 //   2. Echo: sends the hash of all commitments that it has. Members with different hashes exchange
 //      the commitments. Two of one member are evidence.
 //   3. Parts: sends each reducer the hashes of its chunks, then the chunks. A reducer takes no
-//   chunk
-//      without its hash, and keeps the bytes of its part. It signs the root of its finished part.
+//      chunk without its hash, and keeps the bytes of its part. It signs the root of its finished
+//      part.
 //   4. Reveal: once the result is certified, reveals its secret. All secrets make a random number
 //      (actors/trust/beacon.hpp).
 //   5. Check: signs its scalar product for each part (guard_products.hpp). The part's reducer
@@ -85,7 +85,7 @@ public:
   virtual bool is_lost(std::uint32_t member) const = 0;
   virtual void convict(const evidence& proof, std::uint32_t culprit) = 0;
   virtual void convict(const verdict& proof, std::uint32_t culprit) = 0;
-  /// Asks the owner for a contribution; audited() gets it.
+  /// Asks the owner for a contribution; recomputed() gets it.
   virtual void recompute(recomputation what) = 0;
   /// The member has not done what it owes. The text outlives the round.
   virtual void note_failure(std::uint32_t member, std::string_view what) = 0;

@@ -9,8 +9,7 @@
 //   leases, and to peers that lose samples to a commit.
 // - samples_returned ends leases. commit makes samples final.
 // - copies_wanted sends copies of samples without a lease, to a peer that checks the work of
-// another
-//   one. Backups answer, too.
+//   another one. Backups answer, too.
 // - Every transition is observed as samples_moved, every index that two rounds may hold as
 //   samples_reported.
 //

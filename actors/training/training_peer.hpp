@@ -267,8 +267,8 @@ private:
   void on_download(const download_report& report);
   void repeat_step(taken_step step);
   void step_repeated(taken_step step, const state_ptr& after);
-  /// state() becomes a downloaded state, or the result of a repeated step.
   void remember_groups();
+  /// state() becomes a downloaded state, or the result of a repeated step.
   void adopt(state_ptr next, std::uint64_t bytes, bool whole, bool of_step);
 
   void go_back_to_begin();
