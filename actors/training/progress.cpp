@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <cstring>
+#include <set>
 #include <utility>
 
 namespace shoal::actors {
@@ -32,6 +33,16 @@ bool on(const progress& what, const branch& which) {
 
 bool before(const std::pair<peer_id, progress_table::entry>& one, peer_id peer) {
   return one.first < peer;
+}
+
+/// Members without a record are forgotten, so that the map cannot outgrow the table. A round may
+/// have many members, so the records are read once for all of them.
+template <class Map, class Entries>
+void forget_without_record(Map& of, const Entries& entries) {
+  if (of.empty()) return;
+  std::set<member_id> present;
+  for (const auto& [peer, e] : entries) present.insert(e.member);
+  std::erase_if(of, [&](const auto& one) { return !present.contains(one.first); });
 }
 
 } // namespace
@@ -133,11 +144,7 @@ void progress_table::took_part(const std::set<member_id>& members, const state_i
     if (!e.member.is_zero() && e.what.state == state && e.what.samples > 0 &&
         !members.contains(e.member))
       ++absences_[e.member];
-  // Members without a record are forgotten, so that the map cannot outgrow the table.
-  std::erase_if(absences_, [this](const auto& one) {
-    return std::none_of(entries_.begin(), entries_.end(),
-                        [&](const auto& e) { return e.second.member == one.first; });
-  });
+  forget_without_record(absences_, entries_);
 }
 
 void progress_table::certified(const std::map<member_id, std::uint64_t>& weights,
@@ -154,10 +161,7 @@ void progress_table::certified(const std::map<member_id, std::uint64_t>& weights
     if (!is_new) known->second = std::max(now_shown, known->second / 2);
     fastest_ = std::max(fastest_, known->second);
   }
-  std::erase_if(shown_, [this](const auto& one) {
-    return std::none_of(entries_.begin(), entries_.end(),
-                        [&](const auto& e) { return e.second.member == one.first; });
-  });
+  forget_without_record(shown_, entries_);
 }
 
 double progress_table::speed_of(const entry& of) const {
