@@ -96,8 +96,7 @@ void training_peer::stepped_by(const step_ptr& step) {
   // A group without room for all says nothing about those that are not in it.
   if (step->certificate->roster.members.size() >= options_.averaging.group_size) return;
   std::set<member_id> members;
-  for (const auto& member : step->certificate->roster.members)
-    members.insert(actors::member_of(member.key));
+  for (const auto& [member, weight] : weights) members.insert(members.end(), member);
   parts_->others.took_part(members, step->before.state);
 }
 
