@@ -1,6 +1,7 @@
 #include "actors/averaging/guard_products.hpp"
 
 #include "kernels/base/rng.hpp"
+#include "kernels/robust/centered_clip.hpp"
 
 #include <algorithm>
 #include <array>
@@ -37,8 +38,8 @@ constexpr double last_step = 1e-9; // an aggregator ends at this fraction of the
 
 double clipping::radius_of(std::uint64_t count, std::uint64_t weight) const {
   if (!clips) return std::numeric_limits<double>::infinity();
-  return radius * std::sqrt(static_cast<double>(count) / static_cast<double>(values)) *
-         std::sqrt(static_cast<double>(base_batch) / static_cast<double>(weight));
+  return kernels::clip_radius(radius, count, values, static_cast<double>(base_batch),
+                              static_cast<double>(weight));
 }
 
 clipping clipping_of(const averaging_config& how, std::uint64_t values) {
