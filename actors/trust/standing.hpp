@@ -1,5 +1,5 @@
 // The duties that members have missed in Byzantine-tolerant rounds, as one peer sees it. The duties
-// are to reveal a secret, to compute a contribution again, and to open values that a case is about.
+// are to reveal a secret, to send the checks, and to compute a contribution again.
 // A missed duty is no proof, because a crash or a cut looks the same. So it costs no member its
 // key. A member that misses two duties in `window` epochs sits out `pause` epochs: this peer takes
 // it into none of its groups. An honest member seldom misses two.
