@@ -2,6 +2,7 @@
 
 #include "actors/averaging/aggregator.hpp"
 #include "actors/conduct/conducts.hpp"
+#include "scenarios/methods/method.hpp"
 #include "scenarios/schema/checking.hpp"
 #include "scenarios/workloads/workload.hpp"
 
@@ -27,12 +28,6 @@ public:
   }
 
 private:
-  std::uint64_t hosts() const {
-    std::uint64_t out = 0;
-    for (const peer_group& group : s_.peers) out += group.count;
-    return out;
-  }
-
   /// Hosts whose conduct changes the values of rounds.
   std::uint64_t attackers() const {
     std::uint64_t out = 0;
@@ -54,7 +49,7 @@ private:
         return;
     const auto& chosen = s_.averaging.aggregator;
     const auto& definition = chosen.definition();
-    const auto bad = attackers(), all = hosts();
+    const auto bad = attackers(), all = count_of(s_);
     if (!definition.bears) {
       if (bad > 0)
         warn(attacked_path(),
