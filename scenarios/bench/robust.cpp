@@ -193,12 +193,10 @@ private:
                                                       what_.members);
     const auto& work = *work_.work();
     const auto source = work_.source();
-    const auto banned = defence_->banned();
     std::vector<bench_contribution> out;
     std::vector<std::byte> samples(batch * source->sample_bytes());
     std::vector<double> sum(work.value_count());
     for (std::size_t m = 0; m < what_.members; ++m) {
-      if (std::find(banned.begin(), banned.end(), m) != banned.end()) continue;
       for (std::uint64_t i = 0; i < batch; ++i)
         source->read(
             (step * what_.members + m) * batch + i,
@@ -208,7 +206,7 @@ private:
       actors::round_request request;
       request.epoch = step;
       request.weight = batch;
-      request.expected.resize(what_.members - banned.size() - 1);
+      request.expected.resize(what_.members - 1);
       auto values = actors::mean_gradient(sum, batch);
       conducts_[m]->contribute(values, request);
       out.push_back({static_cast<double>(batch), std::move(values)});

@@ -41,8 +41,6 @@ public:
   virtual ~bench_defence() = default;
   /// The gradient of a step [n]. Nothing if no contribution can be used.
   virtual payload reduce(std::uint64_t step, std::span<const bench_contribution> from) = 0;
-  /// The members that are excluded from now on; empty for aggregators.
-  virtual std::vector<std::size_t> banned() const { return {}; }
 };
 
 /// A defence by name. To add one: defences().add() when the program starts.
@@ -78,7 +76,7 @@ struct robust_outcome {
   std::vector<double> curve; ///< held-out loss at the start and after each tenth of the steps
 };
 
-/// Reads 'NAME' or 'NAME:OPTION=VALUE,...' or 'NAME:VALUE', where VALUE has the key `standard`.
+/// Reads 'NAME' or 'NAME:OPTION=VALUE+...' or 'NAME:VALUE', where VALUE has the key `standard`.
 /// Errors: says what is wrong.
 result<std::pair<std::string, actors::option_values>> parse_spec(const std::string& text,
                                                                  const std::string& standard);
