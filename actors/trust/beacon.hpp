@@ -25,6 +25,7 @@ public:
 
   /// The member's commitment. The first one counts.
   void commit(std::uint32_t member, const id128& hidden_secret);
+  bool has_committed(std::uint32_t member) const { return hidden_[member].has_value(); }
   /// False if the secret is not the one that the member committed to.
   bool reveal(std::uint32_t member, const key256& secret);
   bool has_revealed(std::uint32_t member) const { return secrets_[member].has_value(); }
