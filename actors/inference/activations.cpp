@@ -1,21 +1,12 @@
 #include "actors/inference/activations.hpp"
 
 #include "kernels/base/check.hpp"
+#include "kernels/reduce_weighted_mean.hpp"
 
-#include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <utility>
 
 namespace shoal::actors {
-
-namespace {
-
-bool all_finite(std::span<const float> values) {
-  return std::all_of(values.begin(), values.end(), [](float x) { return std::isfinite(x); });
-}
-
-} // namespace
 
 std::optional<kernels::codec> activation_codec(std::uint8_t number) {
   for (const auto each : {kernels::codec::none, kernels::codec::float16, kernels::codec::bfloat16,
@@ -27,7 +18,7 @@ std::optional<kernels::codec> activation_codec(std::uint8_t number) {
 result<payload> pack_activations(kernels::codec codec, std::vector<float> values,
                                  std::size_t width) {
   SHOAL_CHECK(width > 0 && values.size() % width == 0, "activations are whole rows");
-  if (!all_finite(values)) return failure{"activations: a value is not finite"};
+  if (!kernels::all_finite(values)) return failure{"activations: a value is not finite"};
   if (codec == kernels::codec::none) return payload{std::move(values)};
   const auto row = kernels::encoded_bytes(codec, width);
   std::vector<std::byte> out(values.size() / width * row);
@@ -55,7 +46,7 @@ result<std::vector<float>> unpack_activations(kernels::codec codec, const payloa
           !done)
         return failure{done.error()};
   }
-  if (!all_finite(out)) return failure{"activations: a value is not finite"};
+  if (!kernels::all_finite(out)) return failure{"activations: a value is not finite"};
   return out;
 }
 

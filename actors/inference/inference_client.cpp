@@ -17,10 +17,6 @@ namespace {
 constexpr double smoothing = 0.2; // weight of a new round trip in the mean
 constexpr unsigned most_strikes = 8;
 
-double seconds(duration of) {
-  return std::chrono::duration<double>(of).count();
-}
-
 } // namespace
 
 inference_client::inference_client(caf::actor_config& config, host& on,
@@ -64,7 +60,7 @@ caf::behavior inference_client::make_behavior() {
         }
         if (const auto server = servers_.find(from); server != servers_.end()) {
           auto& rtt = server->second.round_trip;
-          const double measured = std::max(0.0, seconds(now() - sent_) - computing_);
+          const double measured = std::max(0.0, to_seconds(now() - sent_) - computing_);
           rtt = rtt ? *rtt + smoothing * (measured - *rtt) : measured;
           server->second.strikes = 0;
         }

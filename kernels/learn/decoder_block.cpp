@@ -1,9 +1,9 @@
 #include "kernels/learn/decoder_block.hpp"
 
 #include "kernels/base/check.hpp"
+#include "kernels/reduce_weighted_mean.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <string>
 #include <utility>
 
@@ -42,8 +42,7 @@ result<void> decoder_block::check(const cached_step& step) const {
     return failure{"layers: the vector of activations has " +
                    std::to_string(step.activations.size()) + " values; it needs " +
                    std::to_string(cache.samples() * step.time * width())};
-  if (!std::all_of(step.activations.begin(), step.activations.end(),
-                   [](float x) { return std::isfinite(x); }))
+  if (!kernels::all_finite(step.activations))
     return failure{"layers: the activations have a value that is not finite"};
   return {};
 }
