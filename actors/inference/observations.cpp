@@ -16,9 +16,12 @@ std::string route_chosen::logged_fields() const {
   return fmt::format(R"("request":{},"hops":[{}])", request, list);
 }
 
+const char* span_lost::reason() const noexcept {
+  return why == refusal::none ? "the server is gone" : to_string(why);
+}
+
 std::string span_lost::logged_fields() const {
-  return fmt::format(R"("request":{},"server":"{:x}","why":"{}")", request, server,
-                     why == refusal::none ? "the server is gone" : to_string(why));
+  return fmt::format(R"("request":{},"server":"{:x}","why":"{}")", request, server, reason());
 }
 
 std::string layers_missing::logged_fields() const {

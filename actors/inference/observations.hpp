@@ -36,6 +36,7 @@ struct span_lost {
   std::uint64_t request = 0;
   peer_id server = 0;
   refusal why = refusal::none;
+  const char* reason() const noexcept;
   std::string logged_fields() const;
 };
 

@@ -213,9 +213,7 @@ private:
       news(list);
     } else if (const auto* lost = actors::get_if<actors::span_lost>(&seen)) {
       ++out_.spans_lost;
-      news(fmt::format("{}: {}", name_of(lost->server),
-                       lost->why == actors::refusal::none ? "the server is gone"
-                                                          : actors::to_string(lost->why)));
+      news(fmt::format("{}: {}", name_of(lost->server), lost->reason()));
     } else if (const auto* missing = actors::get_if<actors::layers_missing>(&seen)) {
       ++out_.waits;
       news(fmt::format("no server holds layers {}: waiting for one", to_text(missing->layers)));
