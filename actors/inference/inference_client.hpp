@@ -68,8 +68,8 @@ private:
     span_chain chain;
     rng random;
     learn::beam_search search;
-    std::vector<std::int64_t> tokens; ///< generated so far
-    bool waits = false;               ///< layers are missing
+    std::vector<std::int64_t> tokens{}; ///< generated so far
+    bool waits = false;                 ///< layers are missing
   };
 
   /// True if the message's sender holds that session of the chain.
