@@ -131,7 +131,8 @@ bool peer::nearly_there() const {
 void peer::gradient_done() {
   auto job = finished_job();
   if (!job) return decide();
-  for (const auto& block : job->blocks) blocks_.push_back(block.range);
+  if (options_.averaging.guard)
+    for (const auto& block : job->blocks) blocks_.push_back(block.range);
   auto ranges = job->ranges();
   here().observe(trained{state()->epoch, ranges, sum_->loss_sum});
   options_.conduct->count_samples(ranges, held().counted() == 0);
