@@ -1,6 +1,7 @@
 // The group actor's part in a round with a guard: messages, timers, and the owner's computing.
 #include "actors/averaging/group.hpp"
 #include "actors/averaging/guard_observations.hpp"
+#include "actors/trust/known_groups.hpp"
 #include "kernels/base/check.hpp"
 #include "kernels/base/rng.hpp"
 
@@ -46,9 +47,7 @@ void group_actor::for_guard(Message& message) {
 
 void group_actor::begin_guard(butterfly& round) {
   SHOAL_CHECK(!has_second(), "a guard's round is the only one of its group");
-  std::vector<key256> keys;
-  for (const auto& member : round.group().members) keys.push_back(member.key);
-  here().remember_group(round.group().group, std::move(keys));
+  here().remember_group(round.group().group, keys_of(round.group()));
   auto draws = here().random_stream("guard." + round.group().group.hex());
   const key256 secret{draws.next(), draws.next(), draws.next(), draws.next()};
   guard_.emplace(options_, request_, round.group(), round.self(), round.contribution(), secret,

@@ -9,6 +9,7 @@
 #include "actors/training/observations.hpp"
 #include "actors/training/training_peer_parts.hpp"
 #include "actors/trust/identity.hpp"
+#include "actors/trust/known_groups.hpp"
 #include "kernels/reduce_weighted_mean.hpp"
 
 #include <caf/actor_cast.hpp>
@@ -323,10 +324,12 @@ void training_peer::adopt(state_ptr next, std::uint64_t bytes, bool whole, bool 
 /// The host believes verdicts about the rounds of its branch. A chain that was only offered does
 /// not count: its groups may have been made in order to judge somebody.
 void training_peer::remember_groups() {
-  for (const auto& step : parts_->follower->own().steps()) {
-    std::vector<key256> keys;
-    for (const auto& member : step->certificate->roster.members) keys.push_back(member.key);
-    here().remember_group(step->certificate->round(), std::move(keys));
+  const auto& steps = parts_->follower->own().steps();
+  // A host remembers so many groups: older ones would only drive out newer ones.
+  const auto count = std::min(steps.size(), known_groups::most_groups);
+  for (auto step = steps.end() - static_cast<std::ptrdiff_t>(count); step != steps.end(); ++step) {
+    const auto& certificate = *(*step)->certificate;
+    here().remember_group(certificate.round(), keys_of(certificate.roster));
   }
 }
 

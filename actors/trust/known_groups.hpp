@@ -2,6 +2,7 @@
 // branch. A verdict about another group waits until the host knows that group. A plain table.
 #pragma once
 
+#include "actors/averaging/messages.hpp"
 #include "actors/ids.hpp"
 #include "actors/trust/proof.hpp"
 #include "actors/trust/verdict.hpp"
@@ -14,6 +15,13 @@
 #include <vector>
 
 namespace shoal::actors {
+
+/// The keys of a group's members, in the order of its roster.
+inline std::vector<key256> keys_of(const group_begun& roster) {
+  std::vector<key256> out;
+  for (const auto& member : roster.members) out.push_back(member.key);
+  return out;
+}
 
 class known_groups {
 public:
