@@ -1,7 +1,7 @@
 // shoal export RUN --format hf: the model of a run in the forms of other programs.
 #include "kernels/learn/checkpoint.hpp"
 #include "kernels/learn/formats/export_model.hpp"
-#include "kernels/learn/tokenizer/load_tokenizer.hpp"
+#include "kernels/learn/formats/tokenizer_json.hpp"
 #include "scenarios/compare/model_file.hpp"
 #include "tools/arguments.hpp"
 #include "tools/commands.hpp"
@@ -42,12 +42,12 @@ int export_run(const export_arguments& arguments) {
   if (!config) return fail(fmt::format("'{}' {}", file->string(), config.error()));
   if (!arguments.tokenizer.empty()) {
     // A model with another number of tokens would read beyond its embedding.
-    const auto codec = learn::load_tokenizer(arguments.tokenizer);
+    const auto codec = learn::load_tokenizer_json(arguments.tokenizer);
     if (!codec) return fail(codec.error());
     const auto rows = std::visit([](const auto& sizes) { return sizes.vocabulary; }, *config);
-    if (codec->codec->vocabulary() != rows)
+    if (codec->vocabulary() != rows)
       return fail(fmt::format("'{}' has {} tokens; the model has {}", arguments.tokenizer,
-                              codec->codec->vocabulary(), rows));
+                              codec->vocabulary(), rows));
   }
   if (auto written = learn::export_hugging_face(*state, arguments.out); !written)
     return fail(written.error());
