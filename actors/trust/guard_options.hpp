@@ -21,7 +21,7 @@ struct guard_options {
   double most_distance = 0;
   /// A member without a commitment after this time gives nothing to the round.
   duration commit_time = std::chrono::seconds(5);
-  /// A member that does not reveal, check, audit or open in this time has failed that duty.
+  /// A member that does not reveal, check or audit in this time has missed that duty.
   duration duty_time = std::chrono::seconds(30);
   /// The members that decide a case. 0: all but the accuser and the accused.
   std::uint32_t jurors = 0;
