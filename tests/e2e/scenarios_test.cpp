@@ -35,6 +35,12 @@ void try_study(scenarios::averaging_study what) {
   }
 }
 
+/// A scenario that shows what lies beyond a guarantee is warned about. No other one may be.
+bool is_meant(const std::string& file, const std::string& warning) {
+  return file.ends_with("byzantine.yaml") &&
+         warning.find("7 of 16 hosts do not behave honestly") != std::string::npos;
+}
+
 } // namespace
 
 TEST_CASE("every scenario of the project runs for its first half minute without a violation") {
@@ -44,7 +50,10 @@ TEST_CASE("every scenario of the project runs for its first half minute without 
     INFO(file);
     auto loaded = scenarios::load(file);
     REQUIRE(loaded.value);
-    CHECK(loaded.warnings.empty());
+    for (const auto& warning : loaded.warnings) {
+      INFO(warning.message);
+      CHECK(is_meant(file, warning.message));
+    }
     if (loaded.value->program.options.holds<scenarios::averaging_study>()) {
       try_study(loaded.value->program.as<scenarios::averaging_study>());
       continue;

@@ -6,6 +6,8 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 
 using namespace shoal;
@@ -117,9 +119,9 @@ TEST_CASE(
 
 TEST_CASE("unequal peers: a line that was slow for a while, and lines that are far away, do not "
           "make rounds longer for good") {
-  const auto seconds = [](const std::string& split) {
+  const auto seconds = [](const std::string& split, unsigned seed) {
     const auto yaml = fmt::format(
-        "seed: 5\n"
+        "seed: {}\n"
         "stop_time: 12h\n"
         "network: {{model: tcp, regions: [eu, us], links: [{{from: eu, to: eu, delay: 20ms}}, "
         "{{from: us, to: us, delay: 25ms}}, "
@@ -135,7 +137,7 @@ TEST_CASE("unequal peers: a line that was slow for a while, and lines that are f
         "averaging: {{matchmaking_time: 10s, chunk_size: 1MiB, split: {}}}\n"
         "record: {{events: none}}\n"
         "faults:\n  - {{throttle: both, select: us-0, at: 30s, duration: 2min, factor: 0.2}}\n",
-        values, split);
+        seed, values, split);
     const auto run = run_yaml(yaml, 80);
     INFO(run.text(yaml));
     CHECK(run.errors.empty());
@@ -143,7 +145,14 @@ TEST_CASE("unequal peers: a line that was slow for a while, and lines that are f
     REQUIRE(run.summary().rounds.mean_seconds);
     return *run.summary().rounds.mean_seconds;
   };
-  const auto equal = seconds("equal"), adaptive = seconds("adaptive");
+  // The end of the throttle falls into a round. That round takes 13 s more or less, with either
+  // split, as chance has it. The median over seeds leaves such a swarm out.
+  const auto median = [&](const std::string& split) {
+    std::array<double, 3> of{seconds(split, 5), seconds(split, 6), seconds(split, 7)};
+    std::ranges::sort(of);
+    return of[1];
+  };
+  const auto equal = median("equal"), adaptive = median("adaptive");
   MESSAGE("80 rounds with equal lines: equal parts " << equal << " s, adaptive ones " << adaptive
                                                      << " s");
   CHECK(adaptive < 1.02 * equal);
