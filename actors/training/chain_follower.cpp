@@ -121,13 +121,14 @@ chain_follower::ask(const progress_table& claims, std::optional<duration> patien
     ahead_.clear();
     fork_ = own_.head();
   }
+  compare_again(claims);
   std::erase_if(asked_, [&](const auto& one) { return claims.find(one.first) == nullptr; });
   // The claimants of each unknown state that may be asked now.
   std::map<chain_point, std::vector<peer_id>> unknown;
   std::map<chain_point, std::size_t> claimants;
   for (const auto& [peer, e] : claims.entries()) {
     const auto claim = claim_of(e.what);
-    if (e.what.arriving != 0 || knows(claim)) continue;
+    if (e.what.arriving != 0 || knows(claim) || waits(claim)) continue;
     if (patience && claim.epoch == own_.head().epoch + 1 && now - e.changed < *patience) continue;
     ++claimants[claim];
     const auto known = asked_.find(peer);
@@ -225,31 +226,73 @@ chain_follower::answered(peer_id peer, const chain_point& common,
   // The last page.
   if (!own_.contains(*q.fork)) return wrong();
   candidate found{*q.fork, std::move(q.steps)};
-  // Steps that the own chain has, too, are no fork.
-  auto shared = found.steps.begin();
-  while (shared != found.steps.end() && own_.contains((*shared)->after))
-    found.fork = (*shared++)->after;
-  found.steps.erase(found.steps.begin(), shared);
+  leave_out_shared(found);
   if (found.steps.empty()) {
     // The peer has only what this one has already: it knows less, and no harm is meant.
     open_.erase(which);
     return std::nullopt;
   }
-  if (!leads_own(found, claims)) return wrong();
+  if (!leads_own(found, claims)) {
+    wait_for_support(std::move(found));
+    return wrong();
+  }
   asked_.erase(peer);
   open_.erase(which);
-  if (ahead_.empty() || leads_ahead(found)) {
-    fork_ = found.fork;
-    ahead_ = std::move(found.steps);
-  }
+  take_lead(found, claims);
   return std::nullopt;
 }
 
-std::set<member_id> chain_follower::members_beside(const progress_table& claims) const {
-  std::set<member_id> active;
+/// Steps that the own chain has, too, are no fork.
+void chain_follower::leave_out_shared(candidate& of) const {
+  auto shared = of.steps.begin();
+  while (shared != of.steps.end() && own_.contains((*shared)->after)) of.fork = (*shared++)->after;
+  of.steps.erase(of.steps.begin(), shared);
+}
+
+bool chain_follower::take_lead(const candidate& what, const progress_table& claims) {
+  if (!leads_own(what, claims) || (!ahead_.empty() && !leads_ahead(what, claims))) return false;
+  fork_ = what.fork;
+  ahead_ = what.steps;
+  return true;
+}
+
+bool chain_follower::waits(const chain_point& head) const {
+  return std::any_of(waiting_.begin(), waiting_.end(),
+                     [&](const auto& one) { return one.steps.back()->after == head; });
+}
+
+void chain_follower::wait_for_support(candidate what) {
+  const auto& head = what.steps.back()->after;
+  std::erase_if(waiting_, [&](const auto& one) { return one.steps.back()->after == head; });
+  waiting_.push_back(std::move(what));
+  if (waiting_.size() > most_waiting) waiting_.pop_front();
+}
+
+void chain_follower::compare_again(const progress_table& claims) {
+  std::erase_if(waiting_, [&](auto& one) {
+    const auto head = one.steps.back()->after;
+    // A chain that nobody is on any more has no donors.
+    const bool is_claimed =
+        std::any_of(claims.entries().begin(), claims.entries().end(), [&](const auto& entry) {
+          return entry.second.what.arriving == 0 && claim_of(entry.second.what) == head;
+        });
+    if (!is_claimed || !own_.contains(one.fork) || knows(head)) return true;
+    leave_out_shared(one);
+    return take_lead(one, claims);
+  });
+}
+
+std::set<member_id> chain_follower::active_at(const chain_point& state) const {
+  std::set<member_id> out;
   const auto& steps = own_.steps();
-  for (std::size_t i = steps.size() - std::min(steps.size(), recent_steps); i < steps.size(); ++i)
-    active.insert(steps[i]->supporters.begin(), steps[i]->supporters.end());
+  const auto end = static_cast<std::size_t>(state.epoch - own_.start().epoch);
+  for (std::size_t i = end - std::min(end, recent_steps); i < end; ++i)
+    out.insert(steps[i]->supporters.begin(), steps[i]->supporters.end());
+  return out;
+}
+
+std::set<member_id> chain_follower::members_beside(const progress_table& claims) const {
+  const auto active = active_at(own_.head());
   std::set<member_id> out{self_};
   for (const auto& [peer, e] : claims.entries()) {
     const auto claim = claim_of(e.what);
@@ -264,24 +307,47 @@ std::size_t chain_follower::members_needed(const progress_table& claims) const {
   return std::min(members_beside(claims).size() / 3 + 1, how_.group_size);
 }
 
-std::size_t chain_follower::others_beside(const candidate& what,
+std::set<member_id> chain_follower::supporters_of(const chain_point& fork,
+                                                  std::span<const step_ptr> steps,
+                                                  const progress_table& claims) const {
+  std::set<member_id> out;
+  if (steps.empty()) return out;
+  for (const auto& step : steps) out.insert(step->supporters.begin(), step->supporters.end());
+  const auto active = active_at(fork);
+  const auto counts = [&](const member_id& member) {
+    return active.empty() || active.contains(member);
+  };
+  const auto is_on = [&](const chain_point& point) {
+    return point.epoch > fork.epoch && point.epoch - fork.epoch <= steps.size() &&
+           steps[static_cast<std::size_t>(point.epoch - fork.epoch - 1)]->after == point;
+  };
+  if (is_on(own_.head()) && counts(self_)) out.insert(self_);
+  for (const auto& [peer, e] : claims.entries())
+    if (e.what.arriving == 0 && counts(e.member) && is_on(claim_of(e.what))) out.insert(e.member);
+  return out;
+}
+
+std::size_t chain_follower::others_beside(const std::set<member_id>& supporters,
                                           const progress_table& claims) const {
   auto beside = members_beside(claims);
-  for (const auto& step : what.steps)
-    for (const auto& supporter : step->supporters) beside.erase(supporter);
+  for (const auto& supporter : supporters) beside.erase(supporter);
   return beside.size();
 }
 
 bool chain_follower::leads_own(const candidate& what, const progress_table& claims) const {
-  const auto theirs = weight_of(what.fork, what.steps);
-  const auto beside = std::min(others_beside(what, claims), 2 * how_.group_size - 1);
-  if (2 * theirs.supporters <= beside) return false;
+  const auto supporters = supporters_of(what.fork, what.steps, claims);
+  const auto beside = std::min(others_beside(supporters, claims), 2 * how_.group_size - 1);
+  if (2 * supporters.size() <= beside) return false;
   const auto own = own_.after(what.fork);
-  return own.empty() || theirs.leads(weight_of(what.fork, own));
+  if (own.empty()) return true;
+  auto theirs = weight_of(what.fork, what.steps), mine = weight_of(what.fork, own);
+  theirs.supporters = supporters.size();
+  mine.supporters = supporters_of(what.fork, own, claims).size();
+  return theirs.leads(mine);
 }
 
 /// Compares with the branch that leads so far, from the last state that both have.
-bool chain_follower::leads_ahead(const candidate& what) const {
+bool chain_follower::leads_ahead(const candidate& what, const progress_table& claims) const {
   const auto earlier = std::min(what.fork.epoch, fork_.epoch);
   const auto from = [&](const chain_point& fork, const std::vector<step_ptr>& steps) {
     std::vector<step_ptr> out;
@@ -296,7 +362,11 @@ bool chain_follower::leads_ahead(const candidate& what) const {
   const auto common =
       same > 0 ? best[same - 1]->after : (what.fork.epoch < fork_.epoch ? what.fork : fork_);
   const auto rest = [&](std::vector<step_ptr>& of) {
-    return weight_of(common, std::span(of).subspan(same));
+    const auto steps = std::span<const step_ptr>(of).subspan(same);
+    auto out = weight_of(common, steps);
+    // The chains may part beyond the own chain, where this peer knows of no followers' steps.
+    if (own_.contains(common)) out.supporters = supporters_of(common, steps, claims).size();
+    return out;
   };
   return rest(theirs).leads(rest(best));
 }

@@ -11,6 +11,13 @@
 // needs no more supporters. A round asks for as many members as it takes to lead all others on
 // (members_needed).
 //
+// Members that follow a chain support it, too. Their records are on the chain, and they took part
+// in one of the last steps before the chains part. Otherwise two small groups that step from one
+// state could stay apart. A group without followers would keep its chain for its smaller id. The
+// other group would be too large to follow it.
+//
+// A proven chain that does not lead yet stays known. The peer compares it again when records come.
+//
 // Questions. One peer is asked for each claimed state, at most `most_questions` at a time, the
 // state with the most claimants first. A peer that does not answer in time is not asked again until
 // its record has another state. The same holds for a peer whose chain does not lead. The pause
@@ -23,10 +30,12 @@
 #include "kernels/base/units.hpp"
 
 #include <cstddef>
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <vector>
 
 namespace shoal::actors {
@@ -39,6 +48,7 @@ public:
     std::size_t group_size = 256;
   };
   static constexpr std::size_t most_questions = 4;
+  static constexpr std::size_t most_waiting = 4; ///< proven chains that do not lead yet
 
   chain_follower(settings how, chain_point start, member_id self);
 
@@ -121,9 +131,24 @@ private:
   std::vector<chain_point> locator() const;
   /// The members at the own head or one step before it that took part lately, with this one.
   std::set<member_id> members_beside(const progress_table& claims) const;
-  std::size_t others_beside(const candidate& what, const progress_table& claims) const;
+  /// The members that took part in one of the last steps before a state. Requires:
+  /// own_.contains(state).
+  std::set<member_id> active_at(const chain_point& state) const;
+  /// The members that took part in the steps or follow them. Requires: own_.contains(fork).
+  std::set<member_id> supporters_of(const chain_point& fork, std::span<const step_ptr> steps,
+                                    const progress_table& claims) const;
+  /// The number of members beside this peer without the supporters.
+  std::size_t others_beside(const std::set<member_id>& supporters,
+                            const progress_table& claims) const;
   bool leads_own(const candidate& what, const progress_table& claims) const;
-  bool leads_ahead(const candidate& what) const;
+  bool leads_ahead(const candidate& what, const progress_table& claims) const;
+  /// Makes the candidate the leading branch if it leads now.
+  bool take_lead(const candidate& what, const progress_table& claims);
+  /// Compares the waiting chains with the leading one.
+  void compare_again(const progress_table& claims);
+  void wait_for_support(candidate what);
+  bool waits(const chain_point& head) const;
+  void leave_out_shared(candidate& of) const;
   void failed(std::map<peer_id, open_question>::iterator which, duration now);
 
   settings how_;
@@ -132,6 +157,7 @@ private:
   // The leading branch, if it is another one: own_ up to fork_, then ahead_.
   chain_point fork_;
   std::vector<step_ptr> ahead_;
+  std::deque<candidate> waiting_; ///< the oldest first
   std::map<peer_id, open_question> open_;
   std::map<peer_id, memory> asked_;
 };

@@ -326,3 +326,42 @@ TEST_CASE("chain follower: members that take part in no steps keep nobody from a
   t.answer(2, own[2]->after, {next});
   CHECK(t.machine.leading() == next->after);
 }
+
+TEST_CASE("chain follower: of two small groups that part the one that others follow wins") {
+  // Members 1 to 6 took part in the last steps. Then 1 and 2 make a step, and later 3 and 4.
+  const auto before = steps_from(initial, 3, {1, 2, 3, 4, 5, 6});
+  auto first = step_from(before[2]->after, {1, 2}, 7),
+       second = step_from(before[2]->after, {3, 4}, 8);
+  // The fork rule alone prefers the smaller id. The group without followers has it here.
+  if (second->after.state < first->after.state) {
+    first = step_from(before[2]->after, {1, 2}, 8);
+    second = step_from(before[2]->after, {3, 4}, 7);
+  }
+  lab t;
+  for (const auto& step : before) t.machine.stepped(step);
+  t.machine.stepped(first);
+  for (peer_id peer : {3u, 4u}) t.claim(peer, second->after);
+  REQUIRE(t.ask().size() == 1);
+  t.answer(t.machine.was_asked(3) ? 3 : 4, before[2]->after, {second});
+  CHECK(t.machine.leading() == first->after);
+  // A member that took part in no step changes nothing.
+  t.claim(9, second->after);
+  CHECK(t.ask().empty());
+  CHECK(t.machine.leading() == first->after);
+  // Another one follows the other group. The chain is known, so nobody is asked again.
+  t.claim(5, second->after);
+  CHECK(t.ask().empty());
+  CHECK(t.machine.leading() == second->after);
+  t.machine.adopted(second->after);
+
+  // The other group keeps its step.
+  lab other;
+  for (const auto& step : before) other.machine.stepped(step);
+  other.machine.stepped(second);
+  other.claim(5, second->after);
+  other.claim(2, first->after);
+  REQUIRE(other.ask().size() == 1);
+  other.answer(2, before[2]->after, {first});
+  other.ask();
+  CHECK(other.machine.leading() == second->after);
+}
