@@ -61,7 +61,8 @@ std::vector<std::string> bugs() {
   return out;
 }
 
-constexpr auto honest = "honest";
+/// No known bug: each host has the conduct of its group.
+constexpr auto no_bug = "";
 
 /// Runs a case in a process of its own: a crash or a loop without end is a finding.
 class running_case {
@@ -149,7 +150,7 @@ private:
 };
 
 struct totals {
-  std::uint64_t cases = 0, failed = 0, epochs = 0;
+  std::uint64_t cases = 0, failed = 0, epochs = 0, accusations = 0, bans = 0;
   double virtual_seconds = 0, busy_seconds = 0;
   std::map<std::string, std::uint64_t> faults, points, failpoints, reasons;
 
@@ -157,6 +158,8 @@ struct totals {
     ++cases;
     if (!what.problems.empty()) ++failed;
     epochs += what.epochs;
+    accusations += what.accusations;
+    bans += what.bans;
     virtual_seconds += what.virtual_seconds;
     busy_seconds += what.core_seconds;
     for (const auto& [name, count] : what.faults) faults[name] += count;
@@ -192,11 +195,12 @@ struct totals {
            fmt::format("epochs         {}\n"
                        "hosts struck   {}\n"
                        "rounds         {}\n"
+                       "refused        {} messages of attackers; bans by {} hosts\n"
                        "points reached {}\n"
                        "failpoints     {}\n"
                        "never reached  {}\n",
-                       epochs, list(faults), list(reasons), list(points), list(failpoints),
-                       never.empty() ? "none" : never);
+                       epochs, list(faults), list(reasons), accusations, bans, list(points),
+                       list(failpoints), never.empty() ? "none" : never);
   }
 };
 
@@ -226,7 +230,7 @@ void report(const chaos_arguments& arguments, const chaos_case& what, const chao
 void write_smaller(const chaos_arguments& arguments, const chaos_case& what,
                    const std::string& kind) {
   const auto smaller = scenarios::shrink(what, [&](const chaos_case& less) {
-    return !interrupted() && kind_of(running_case(less, honest, false).wait()) == kind;
+    return !interrupted() && kind_of(running_case(less, no_bug, false).wait()) == kind;
   });
   const auto file = fmt::format("{}/chaos-{}.yaml", arguments.folder, what.seed);
   std::ofstream out(file);
@@ -310,7 +314,7 @@ std::optional<found_mutant> find_mutant(const case_loop& loop, const std::string
         ++tried;
         // A case that fails without the bug, too, is no evidence.
         if (!found.problems.empty() &&
-            running_case(draw_case(seed, loop.how), honest, true).wait().problems.empty())
+            running_case(draw_case(seed, loop.how), no_bug, true).wait().problems.empty())
           out = found_mutant{seed, found.problems.front()};
         return !out;
       });
@@ -394,7 +398,7 @@ int chaos(const chaos_arguments& arguments) {
   totals all;
   std::vector<std::pair<std::uint64_t, std::string>> failures; // seed, kind
   loop.run(
-      honest,
+      no_bug,
       // The share of a hundred is exact for any range of seeds.
       [&](std::uint64_t seed) {
         return arguments.only || static_cast<double>(seed * 37 % 100) < arguments.twice;

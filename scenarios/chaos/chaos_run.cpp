@@ -41,7 +41,7 @@ class watcher final : public run_listener {
 public:
   std::map<std::string, last_seen, std::less<>> hosts;
   std::map<std::string, std::uint64_t> faults;
-  std::uint64_t refused = 0;
+  std::uint64_t refused = 0, bans = 0;
   std::string first_refused;
 
   void observe(const actors::host& from, const actors::observation& seen) {
@@ -57,6 +57,8 @@ public:
     } else if (const auto* bad = actors::get_if<actors::misbehaved>(&seen)) {
       if (refused++ == 0)
         first_refused = fmt::format("{} says of {:x}: {}", from.name(), bad->culprit, bad->why);
+    } else if (actors::get_if<actors::member_banned>(&seen) != nullptr) {
+      ++bans;
     }
   }
 
@@ -145,6 +147,8 @@ chaos_result run_case(const chaos_case& what, const std::string& conduct) {
   out.epochs = summary.epochs;
   out.faults = seen.faults;
   out.reasons = summary.rounds.by_reason;
+  out.accusations = seen.refused;
+  out.bans = seen.bans;
   out.event_hash = summary.event_hash.value_or("");
   for (const auto& family : values->Collect())
     if (family.name == "shoal_points_reached_total")
@@ -241,6 +245,8 @@ std::string to_json(const chaos_result& what) {
                                 {"points", what.points},
                                 {"failpoints", what.failpoints},
                                 {"reasons", what.reasons},
+                                {"accusations", what.accusations},
+                                {"bans", what.bans},
                                 {"event_hash", what.event_hash}}
       .dump();
 }
@@ -257,6 +263,8 @@ result<chaos_result> chaos_result_from_json(std::string_view text) {
     from.at("points").get_to(out.points);
     from.at("failpoints").get_to(out.failpoints);
     from.at("reasons").get_to(out.reasons);
+    from.at("accusations").get_to(out.accusations);
+    from.at("bans").get_to(out.bans);
     from.at("event_hash").get_to(out.event_hash);
     return out;
   } catch (const nlohmann::json::exception& wrong) {

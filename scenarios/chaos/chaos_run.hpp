@@ -23,14 +23,16 @@ struct chaos_result {
   std::map<std::string, std::uint64_t> points;     ///< hits, by probe (actors/probes.hpp)
   std::map<std::string, std::uint64_t> failpoints; ///< hits, by failpoint (actors/failpoints.hpp)
   std::map<std::string, std::uint64_t> reasons;    ///< rounds that were not ok, by reason
-  std::string event_hash;                          ///< hash of the whole history
+  std::uint64_t accusations = 0; ///< messages of members that no correct peer sends
+  std::uint64_t bans = 0;        ///< hosts that banned a member; honest ones are a problem
+  std::string event_hash;        ///< hash of the whole history
 
   bool operator==(const chaos_result&) const = default;
 };
 
 /// Runs a case. A case that is no valid scenario gives a result with a problem. `conduct` is a name
-/// of actors::conducts(), and all hosts have it.
-chaos_result run_case(const chaos_case& what, const std::string& conduct = "honest");
+/// of actors::conducts(), and all hosts have it. If it is empty, each host has its group's conduct.
+chaos_result run_case(const chaos_case& what, const std::string& conduct = "");
 
 /// Leaves out faults, then groups, then hosts, as long as `fails` returns true for the rest. Calls
 /// `fails` at most `most` times.
