@@ -1,9 +1,11 @@
 // A hostile member in a small round, from the search for a group to the certificate. The input says
 // how many members there are, which one is hostile, and how each of its messages is changed. The
-// hostile member signs what it changes with its own key. The others keep the promises of
-// harm_done() (tests/actors/support/liar.hpp).
+// hostile member signs what it changes with its own key. It may send many changed messages before
+// a true one, so that one swarm reads a lot of them. The others keep the promises of harm_done()
+// (tests/actors/support/liar.hpp).
+#include "tests/fuzz/liars.hpp"
+
 #include "tests/actors/support/liar.hpp"
-#include "tests/fuzz/targets.hpp"
 
 #include <memory>
 #include <string>
@@ -18,11 +20,12 @@ using namespace actors;
 using namespace actors::testing;
 
 constexpr std::size_t most_members = 5;
-constexpr std::size_t most_lies = 400;
+constexpr std::size_t most_messages = 400;
 
 /// The fate of one message: the low four bits of a byte.
 enum deed : std::uint8_t {
-  honest, // up to 3
+  honest,    // up to 2
+  flood = 3, // many changed ones, and then the true one
   lost = 4,
   twice,
   changed, // a field, and signed again
@@ -41,9 +44,18 @@ public:
   liar(front& from, round_lab& lab, std::uint32_t self) : from_(from), lab_(lab), self_(self) {}
 
   bool sees(std::uint32_t to, const caf::message& m) {
-    const auto what = from_.empty() || ++lies_ > most_lies ? honest : from_.byte() & 15;
+    const auto what = from_.empty() || ++messages_ > most_messages ? honest : from_.byte() & 15;
     if (sent_.size() < 64) sent_.push_back(m);
+    if (what >= flood) ++lies_;
     switch (what) {
+    case flood:
+      for (auto left = from_.byte() % 32U; left > 0 && !from_.empty(); --left, ++lies_) {
+        const auto how = from_.byte();
+        const auto other = change(how % 4 == 0 ? sent_[how / 4 % sent_.size()] : m);
+        tell(how % 8 == 1 ? how / 8 % lab_.size() : to,
+             how % 2 == 0 ? other : signed_again(lab_, self_, other));
+      }
+      return true;
     case lost:
       return false;
     case twice:
@@ -80,6 +92,7 @@ public:
       return true;
     }
   }
+  std::uint64_t lies() const { return lies_; }
   void say_late() {
     for (auto& [to, m] : std::exchange(late_, {})) tell(to, m);
   }
@@ -98,14 +111,15 @@ private:
   front& from_;
   round_lab& lab_;
   std::uint32_t self_;
-  std::size_t lies_ = 0;
+  std::size_t messages_ = 0;
+  std::uint64_t lies_ = 0;
   std::vector<caf::message> sent_;
   std::vector<std::pair<std::uint32_t, caf::message>> late_;
 };
 
 } // namespace
 
-void liars(bytes input) {
+lying_swarm play_liars(bytes input) {
   // Never destroyed: an actor system must not outlive CAF's own statics.
   static const auto& site = *new auto(std::make_shared<lab_site>(most_members));
   front from(input);
@@ -136,11 +150,23 @@ void liars(bytes input) {
   }
   hostile.say_late();
   // The hostile member's messages from now on are late by at most the time of the round.
-  must(lab.run(), "whatever a member says, the others end");
+  lying_swarm out;
+  if (!lab.run()) {
+    out.harm.push_back("a round does not end");
+    return out;
+  }
   hostile.say_late();
   lab.settle();
-  const auto harm = harm_done(lab, self);
-  must(harm.empty(), harm.empty() ? "" : harm.front().c_str());
+  out.harm = harm_done(lab, self);
+  out.lies = hostile.lies();
+  for (std::uint32_t m = 0; m < lab.size(); ++m)
+    if (m != self && lab.alive(m) && lab.result(m).succeeded()) ++out.results;
+  return out;
+}
+
+void liars(bytes input) {
+  const auto seen = play_liars(input);
+  must(seen.harm.empty(), seen.harm.empty() ? "" : seen.harm.front().c_str());
 }
 
 } // namespace shoal::fuzz
