@@ -63,7 +63,10 @@ void protocol_actor::set_timer(duration delay, std::uint32_t kind, std::uint64_t
 }
 
 void protocol_actor::misbehaviour(peer_id culprit, std::string why) {
-  host_.observe(misbehaved{culprit != 0 ? culprit : sender_peer(), std::move(why)});
+  if (culprit == 0) culprit = sender_peer();
+  // A message of this host's own actors reported the fault, so the culprit is unknown.
+  if (culprit == host_.id()) culprit = 0;
+  host_.observe(misbehaved{culprit, std::move(why)});
 }
 
 } // namespace shoal::actors

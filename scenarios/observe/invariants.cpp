@@ -24,6 +24,7 @@ invariants::invariants(invariant_options options)
   honest_ = [honest = options.honest, name_of = options.name_of](actors::peer_id peer) {
     return !honest || honest(name_of ? name_of(peer) : std::string{});
   };
+  if (options.honest) mass_.honest = honest_;
 }
 
 void invariants::on_started(duration, actors::peer_id peer) {
@@ -50,6 +51,8 @@ void invariants::on_observation(duration time, actors::peer_id peer,
   } else if (const auto* x = actors::get_if<actors::phase_changed>(&what)) {
     if (x->phase == actors::peer_phase::gone) return on_left(time, peer);
     if (x->phase == actors::peer_phase::downloading) samples_.dropped(peer);
+    // An attacker may stay behind, and nobody waits for it.
+    if (!honest_(peer)) progress_.not_judged(time, peer);
     progress_.phase_changed(time, peer, *x);
   } else if (const auto* x = actors::get_if<actors::stepped>(&what)) {
     progress_.stepped(time, peer, *x);
@@ -82,7 +85,7 @@ void invariants::on_observation(duration time, actors::peer_id peer,
   } else if (const auto* x = actors::get_if<actors::member_banned>(&what)) {
     if (view_ == observed_view::local) return;
     // A ban of an honest member violates another rule.
-    if (x->culprit != 0 && !honest_(x->culprit)) progress_.banned(time, x->culprit);
+    if (x->culprit != 0 && !honest_(x->culprit)) progress_.not_judged(time, x->culprit);
     invariant& fair = at(invariant_rule::no_honest_accused);
     fair.check();
     if (x->culprit != 0 && honest_(x->culprit))

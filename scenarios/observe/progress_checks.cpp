@@ -143,7 +143,7 @@ void progress_checks::phase_changed(duration time, peer_id peer,
   if (what.phase == peer_phase::gone) return left(time, peer);
   peer_state& of = peers_[peer];
   const bool in_sync =
-      !of.banned && (what.phase == peer_phase::computing || what.phase == peer_phase::averaging);
+      of.judged && (what.phase == peer_phase::computing || what.phase == peer_phase::averaging);
   if (!in_sync)
     return set_in_sync(time, peer, of,
                        false); // the epoch is that of a state which the peer gives up
@@ -153,10 +153,10 @@ void progress_checks::phase_changed(duration time, peer_id peer,
   know(what.epoch, what.state);
 }
 
-void progress_checks::banned(duration time, peer_id peer) {
+void progress_checks::not_judged(duration time, peer_id peer) {
   advance(time);
   peer_state& of = peers_[peer];
-  of.banned = true;
+  of.judged = false;
   set_in_sync(time, peer, of, false);
 }
 

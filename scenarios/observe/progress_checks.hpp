@@ -65,8 +65,9 @@ public:
   void stepped(duration time, actors::peer_id peer, const actors::stepped& what);
   void adopted(duration time, actors::peer_id peer, const actors::adopted& what);
   void left(duration time, actors::peer_id peer);
-  /// The others have banned the peer: it cannot keep up, and nobody waits for it.
-  void banned(duration time, actors::peer_id peer);
+  /// The peer is an attacker, or the others have banned it. It need not keep up, and nobody waits
+  /// for it.
+  void not_judged(duration time, actors::peer_id peer);
   /// A fault begins that keeps hosts from hearing of others.
   void cut(duration time);
   /// The time is now `time`.
@@ -82,7 +83,7 @@ private:
   struct peer_state {
     std::uint64_t epoch = 0;
     bool in_sync = false;
-    bool banned = false;
+    bool judged = true;
     actors::state_id state;
   };
   struct origin {

@@ -102,6 +102,14 @@ part_extent part_of(const swarm_round& what, const actors::part_outcome& stretch
   return out;
 }
 
+bool has_attacker(const swarm_round& what, const actors::part_outcome& part,
+                  const mass_options& options) {
+  return options.honest &&
+         std::any_of(part.senders.begin(), part.senders.end(), [&](std::uint32_t sender) {
+           return sender < what.members.size() && !options.honest(what.members[sender].peer);
+         });
+}
+
 } // namespace
 
 void check_mass_conserved(const swarm_round& what, const mass_options& options, invariant& into) {
@@ -133,7 +141,7 @@ void check_mass_conserved(const swarm_round& what, const mass_options& options, 
   const actors::aggregator_definition& how = *options.aggregator;
   const std::uint64_t stride = work / std::max<std::uint64_t>(options.budget, 1) + 1;
   for (const actors::part_outcome& part : what.parts) {
-    if (is_empty(part)) continue;
+    if (is_empty(part) || has_attacker(what, part, options)) continue;
     into.check();
     const bool whole = how.unit == actors::aggregation_unit::part;
     const auto [begin, end] = whole ? part_of(what, part) : part_extent{part.begin, part.end};

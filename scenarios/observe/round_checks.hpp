@@ -7,6 +7,8 @@
 #include "scenarios/observe/invariant.hpp"
 #include "scenarios/observe/rounds.hpp"
 
+#include <functional>
+
 namespace shoal::scenarios {
 
 /// `same_bits`: every member that completed the round has the same values. One check a member.
@@ -30,6 +32,9 @@ struct mass_options {
       &actors::mean_aggregator(); ///< the run's aggregator
   /// The aggregator's options, and the size of a chunk. The check adds the round's values.
   actors::aggregation_setting setting{};
+  /// False for attackers. Their contribution is what they sent, which no observer knows. A part
+  /// with an attacker among its senders is not compared. Empty: all are honest.
+  std::function<bool(actors::peer_id)> honest{};
 };
 
 /// `mass_conserved`: the parts tile the vector, and every contribution is as long as the result.

@@ -172,3 +172,17 @@ TEST_CASE("mass_conserved on a budget looks at other coordinates in every epoch"
   CHECK(caught == 1);
   CHECK(mass(big).violated == 1);
 }
+
+TEST_CASE("mass_conserved compares no part that an attacker contributed to") {
+  // The attacker sent other values than it computed, so the mean is not that of its own word.
+  swarm_round what = good_round();
+  std::vector<float> mean(what.mean.floats().begin(), what.mean.floats().end());
+  for (auto& each : mean) each += 1;
+  what.mean = payload{std::move(mean)};
+  CHECK(mass(what).violated > 0);
+  mass_options options;
+  options.honest = [&](actors::peer_id peer) { return peer != what.members[1].peer; };
+  CHECK(mass(what, options).violated == 0);
+  options.honest = [](actors::peer_id) { return true; };
+  CHECK(mass(what, options).violated > 0);
+}
