@@ -231,7 +231,8 @@ void matchmaking::on(const join_request& message, const caf::strong_actor_ptr& s
     io_.suspect(who.peer, "join request of a newcomer whose contribution does not count yet");
     return reject(reason::bad_message);
   }
-  if (request_.sit_out.contains(from_member)) return reject(reason::group_closed);
+  if (request_.sit_out.contains(from_member) || who.key == self_.key)
+    return reject(reason::group_closed);
   if (leader_)
     return reject(reason::none, *leader_, ready_.at(*leader_).what.deadline,
                   ready_.at(*leader_).address);
@@ -243,6 +244,7 @@ void matchmaking::on(const join_request& message, const caf::strong_actor_ptr& s
     choose_leader();
     return reject(reason::none, who.peer, message.deadline, who.address);
   }
+  forget_former(who);
   if (!joined_.contains(who.peer) &&
       (joined_.size() + 1 >= config_.group_size || io_.failpoint(failpoint::full)))
     return reject(reason::group_closed);
@@ -378,34 +380,6 @@ void matchmaking::decline(const group_begun& message, const caf::strong_actor_pt
   for (auto other = m.begin(); other != m.end(); ++other)
     if (other != me && is_of(other->peer, other->address))
       io_.send_to(other->address, caf::make_message(member_declined{message.group, index, by}));
-}
-
-void matchmaking::on_down(const caf::actor_addr& whom) {
-  if (over_) return;
-  forget(whom, true);
-  choose_leader();
-  close_if_complete();
-}
-
-void matchmaking::forget(const caf::actor_addr& whom, bool died) {
-  auto gone = [&](const caf::actor& address) {
-    return caf::actor_cast<caf::actor_addr>(address) == whom;
-  };
-  gone_.push_back(whom);
-  std::erase_if(expected_, [&](const auto& entry) { return gone(entry.second); });
-  for (auto i = ready_.begin(); i != ready_.end();) {
-    if (!gone(i->second.address)) {
-      ++i;
-      continue;
-    }
-    joined_.erase(i->first);
-    if (leader_ == i->first) {
-      leader_.reset();
-      accepted_ = false;
-      lost_leader_ = lost_leader_ || died;
-    }
-    i = ready_.erase(i);
-  }
 }
 
 void matchmaking::close_if_complete() {

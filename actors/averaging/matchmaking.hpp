@@ -129,6 +129,9 @@ private:
   void learn(peer_id peer, const caf::actor& address, bid what);
   bool may_lead() const;
   void forget(const caf::actor_addr& whom, bool died);
+  /// A restarted member may join again before the end of its former incarnation is known. The
+  /// former one then loses its place, because a roster has each key once.
+  void forget_former(const member_info& who);
   /// The first thing that is wrong with a group that this peer asked to join.
   std::optional<std::string> flaw_of(const group_begun& message) const;
   signature_check checker() const;

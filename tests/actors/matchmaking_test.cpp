@@ -306,3 +306,25 @@ TEST_CASE("matchmaking: a leader that refuses one follower sends it in no circle
   CHECK(l.delivered < 20);
   CHECK(l.queue[{refused.index, honest.index}].empty());
 }
+
+TEST_CASE("matchmaking: a member that joins again after a restart has one place in the group") {
+  lab l(1);
+  auto& leader = l.add(1, 1000, a_request(1, 4));
+  auto& former = l.add(2, 1001, a_request(1, 4));
+  auto& other = l.add(3, 1002, a_request(1, 4));
+  auto& again = l.add(4, 1003, a_request(1, 4));
+  // The restarted process has the same key, and nobody has heard of the end of the former one.
+  again.host = former.host;
+  again.handle = l.world.spawn<collector<join_request>>(
+      *former.host, std::make_shared<collector<join_request>::log>());
+  for (auto& m : l.members) m->start();
+  for (auto* m : {&leader, &former, &other, &again}) l.look_up(*m, 1.0);
+  l.settle();
+  for (auto& m : l.members)
+    if (m->state) m->state->on_deadline(true);
+  l.settle();
+  REQUIRE(leader.begun);
+  CHECK(leader.begun->members.size() == 3);
+  CHECK(other.begun);
+  for (const auto& text : l.suspicions) CHECK_MESSAGE(false, text);
+}
