@@ -120,13 +120,26 @@ void node_process::signal(int number) const {
   kill(pid_, number);
 }
 
-std::uint64_t node_process::peak_memory_bytes() const {
-  std::ifstream in("/proc/" + std::to_string(pid_) + "/status");
+namespace {
+
+/// A number of a process's status file, which counts in KiB.
+std::uint64_t status_bytes(pid_t process, std::string_view key) {
+  std::ifstream in("/proc/" + std::to_string(process) + "/status");
   std::string word;
   std::uint64_t kibibytes = 0;
   while (in >> word)
-    if (word == "VmHWM:") in >> kibibytes;
+    if (word == key) in >> kibibytes;
   return kibibytes * 1024;
+}
+
+} // namespace
+
+std::uint64_t node_process::peak_memory_bytes() const {
+  return status_bytes(pid_, "VmHWM:");
+}
+
+std::uint64_t node_process::resident_memory_bytes() const {
+  return status_bytes(pid_, "VmRSS:");
 }
 
 std::string http_get(std::uint16_t port, const std::string& path) {

@@ -50,6 +50,8 @@ public:
   void signal(int number) const;
   /// The peak of the process's memory in RAM. Requires: the process runs.
   std::uint64_t peak_memory_bytes() const;
+  /// The process's memory in RAM now. Requires: the process runs.
+  std::uint64_t resident_memory_bytes() const;
 
 private:
   const std::filesystem::path out_, err_;
