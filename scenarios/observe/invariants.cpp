@@ -24,6 +24,7 @@ invariants::invariants(invariant_options options)
   honest_ = [honest = options.honest, name_of = options.name_of](actors::peer_id peer) {
     return !honest || honest(name_of ? name_of(peer) : std::string{});
   };
+  if (options.honest) mass_.honest = honest_;
 }
 
 void invariants::on_started(duration, actors::peer_id peer) {

@@ -65,6 +65,12 @@ TEST_CASE("a member that sends false gradients is banned by a verdict, also afte
   REQUIRE(status.wait() == 0);
   CHECK_MESSAGE(status.out().find("banned: p-7 (member ") != std::string::npos, status.out());
   CHECK_MESSAGE(status.out().find("about gradient, since 20") != std::string::npos, status.out());
+  node_process story(reef.folder().path(), "explain",
+                     {"explain", reef.out_of("p-0"), "--case", "1"});
+  REQUIRE_MESSAGE(story.wait() == 0, story.err());
+  CHECK_MESSAGE(story.out().find("p-7") != std::string::npos, story.out());
+  CHECK_MESSAGE(story.out().find("about gradient") != std::string::npos, story.out());
+  MESSAGE(story.out());
   for (const auto& name : honest) {
     CAPTURE(name);
     CHECK(reef.node(name).running());
