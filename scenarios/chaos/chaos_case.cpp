@@ -233,7 +233,7 @@ std::string aimed(dice& d, double until, const pace& p) {
 }
 
 /// Gives about half of the swarms that can audit each other a guard. Their rounds have to be
-/// computable again.
+/// computable again. A slow device needs up to three epochs for the contribution of a fast one.
 void add_guard(chaos_case& to, const pace& p, bool always) {
   const bool fits = to.training.find("method: ") == std::string::npos &&
                     to.training.find("overlap: none") != std::string::npos &&
@@ -242,7 +242,7 @@ void add_guard(chaos_case& to, const pace& p, bool always) {
   if (!fits || (!d.chance(0.5) && !always)) return;
   to.security = text{"kind: btard, validators: {}, radius: {}, commit_time: {}, duty_time: {}",
                      d.between(1, 2), d.one_of({"0.1", "1", "100"}), in_seconds(2 * p.wait()),
-                     in_seconds(p.wait() * static_cast<double>(d.between(8, 30)))};
+                     in_seconds(20 * p.wait() + p.epoch * static_cast<double>(d.between(4, 8)))};
   if (d.chance(0.2)) add(to.security, text{"jurors: {}", d.between(1, 3)});
   if (d.chance(0.2)) add(to.security, text{"probation: {}", d.between(1, 3)});
   if (to.averaging.find("compression: ") != std::string::npos)
