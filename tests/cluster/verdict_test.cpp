@@ -70,7 +70,6 @@ TEST_CASE("a member that sends false gradients is banned by a verdict, also afte
   REQUIRE_MESSAGE(story.wait() == 0, story.err());
   CHECK_MESSAGE(story.out().find("p-7") != std::string::npos, story.out());
   CHECK_MESSAGE(story.out().find("about gradient") != std::string::npos, story.out());
-  MESSAGE(story.out());
   for (const auto& name : honest) {
     CAPTURE(name);
     CHECK(reef.node(name).running());
