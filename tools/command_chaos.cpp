@@ -47,7 +47,7 @@ struct chaos_arguments {
   unsigned jobs = std::max(1u, std::thread::hardware_concurrency());
   double twice = 5;
   std::optional<double> hours;
-  bool show = false, keep = false, mutants = false, hostile = false;
+  bool show = false, keep = false, mutants = false, hostile = false, guarded = false;
 };
 
 /// The longest time of a case. A longer one counts as a hang.
@@ -208,7 +208,10 @@ std::string command_of(const chaos_arguments& from, std::uint64_t seed) {
   auto out = fmt::format("shoal chaos --only {}", seed);
   if (from.hours) out += fmt::format(" --hours-virtual {}", *from.hours);
   if (!from.method.empty()) out += " --method " + from.method;
-  if (from.hostile) out += " --hostile";
+  if (from.guarded)
+    out += " --btard";
+  else if (from.hostile)
+    out += " --hostile";
   return out;
 }
 
@@ -378,7 +381,8 @@ int chaos(const chaos_arguments& arguments) {
           exit_usage);
     how.method = arguments.method;
   }
-  how.hostile = arguments.hostile;
+  how.hostile = arguments.hostile || arguments.guarded;
+  how.guarded = arguments.guarded;
   if (arguments.show) {
     for (auto seed = first; seed <= last; ++seed) fmt::print("{}", draw_case(seed, how).yaml());
     return exit_ok;
@@ -456,7 +460,10 @@ void add_chaos(CLI::App& app, action& chosen) {
   command->add_option("--method", arguments->method, "the training method of all swarms")
       ->type_name("METHOD");
   command->add_flag("--hostile", arguments->hostile,
-                    "each swarm has one member that attacks the others");
+                    "each swarm has one member that attacks the others; some swarms have "
+                    "security.kind btard");
+  command->add_flag("--btard", arguments->guarded,
+                    "the same, and all swarms have security.kind btard");
   command->add_flag("--mutants", arguments->mutants,
                     "do so with every known bug in turn, and print a table; each has to be found");
   command->add_option("-o,--out", arguments->folder, "where the smaller scenarios of failures go")

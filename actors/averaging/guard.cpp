@@ -113,7 +113,7 @@ void round_guard::commit() {
   beacon_.reveal(self_, secret_);
   members_[self_].content = content;
   members_[self_].commitment = std::move(mine);
-  effects_.observe(committed{group_.group, self_});
+  effects_.observe(committed{group_.group, group_.epoch, self_});
 }
 
 /// The first thing that is wrong with a signed commitment.
@@ -318,6 +318,7 @@ void round_guard::tick() {
   if (!ended_) return;
   if (failed_) return end_if_done();
   if (!settled() && now - *ended_ >= duty / 4) settle_random();
+  if (settled() && now - *settled_at_ >= duty / 4) watch_farthest();
   if (settled() && !duties_over_ && now - *settled_at_ >= duty) end_duties();
   end_cases();
   begin_cases();

@@ -20,7 +20,8 @@
 //      part, which make zero for a correct result (V2).
 //   6. Audit: the random number draws validators and targets (actors/trust/audit_plan.hpp). A
 //      validator's owner computes the target's contribution again. Its hashes must be those that
-//      the target committed to.
+//      the target committed to. A contribution that is far from the rest has one more validator.
+//      Members may disagree who that is, so this audit is no duty.
 //   7. Case: a member that finds a lie accuses. Each juror computes the disputed values itself, and
 //      signs which of the two has lied. More than half of the members make a verdict
 //      (actors/trust/verdict.hpp).
@@ -168,6 +169,7 @@ private:
   struct audit_state {
     audit what;
     bool done = false;
+    bool owed = true; // the validator misses a duty if it does not report
   };
   enum class finding { right, wrong };
   struct case_state {
@@ -236,9 +238,12 @@ private:
   sum sum_of(std::uint32_t part, const std::map<std::uint32_t, part_product>& each) const;
   bool is_far(const std::map<std::uint32_t, part_product>& each) const;
   bool all_have_checked() const;
+  double distance_of(std::uint32_t member) const;
   void verify_sums();
   void accuse_in_turn();
+  std::vector<bool> may_validate() const;
   void plan();
+  void watch_farthest();
   void want(std::uint32_t target);
   std::optional<finding> compare(std::uint32_t target, const payload& values) const;
   void note_audit(std::uint32_t validator, std::uint32_t target);
@@ -298,6 +303,7 @@ private:
   std::set<std::uint32_t> summed_; // parts whose sums are done
   std::vector<planned_accusation> to_accuse_;
   std::vector<audit_state> audits_;
+  bool watched_ = false; // the farthest contribution has its validator
   std::set<std::pair<std::uint32_t, std::uint32_t>> reported_; // audits, by (validator, target)
   std::map<std::uint32_t, std::optional<finding>> recomputed_; // by target; nothing: under way
   bool duties_over_ = false;

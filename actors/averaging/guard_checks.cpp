@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 namespace shoal::actors {
@@ -102,6 +103,7 @@ void round_guard::settle_random() {
   choose_number();
   settled_at_ = io_.time();
   const auto duty = config_.guard->duty_time;
+  effects_.wake_in(duty / 4);
   effects_.wake_in(duty);
   send_checks();
   for (auto& member : members_)
@@ -174,7 +176,9 @@ void round_guard::take_checks(const part_checks& what) {
   member.checks = what;
   if (size_only()) return;
   verify_products(what.member);
-  if (all_have_checked()) verify_sums();
+  if (!all_have_checked()) return;
+  verify_sums();
+  watch_farthest();
 }
 
 bool round_guard::all_have_checked() const {
@@ -286,20 +290,56 @@ void round_guard::accuse_in_turn() {
 
 // -- audits ---------------------------------------------------------------------------------------
 
+std::vector<bool> round_guard::may_validate() const {
+  std::vector<bool> out;
+  for (const auto& who : group_.members) out.push_back(who.weight > 0 || who.takes != 0);
+  return out;
+}
+
 void round_guard::plan() {
   std::vector<std::uint64_t> weights;
-  std::vector<bool> may_validate;
-  for (std::uint32_t m = 0; m < size(); ++m) {
-    const auto& who = group_.members[m];
-    weights.push_back(members_[m].contributes ? who.weight : 0);
-    may_validate.push_back(who.weight > 0 || who.takes != 0);
-  }
-  for (const auto& each : plan_audits(*random_, weights, may_validate, config_.guard->validators)) {
+  for (std::uint32_t m = 0; m < size(); ++m)
+    weights.push_back(members_[m].contributes ? group_.members[m].weight : 0);
+  for (const auto& each :
+       plan_audits(*random_, weights, may_validate(), config_.guard->validators)) {
     audits_.push_back({each});
     if (each.validator != self_) continue;
-    effects_.observe(audit_planned{group_.group, self_, each.target});
+    effects_.observe(
+        audit_planned{group_.group, self_, each.target, group_.members[each.target].peer});
     if (config_.conduct->validates()) want(each.target);
   }
+}
+
+/// The distance of a member's contribution from the result, as the member reports it.
+double round_guard::distance_of(std::uint32_t m) const {
+  double square = 0;
+  for (const auto bits : members_[m].checks->norms)
+    square += std::bit_cast<double>(bits) * std::bit_cast<double>(bits);
+  return std::sqrt(square);
+}
+
+/// Computes the farthest contribution again if we are drawn for it. A member that keeps its
+/// distances to itself is the farthest.
+void round_guard::watch_farthest() {
+  if (size_only() || std::exchange(watched_, true)) return;
+  std::vector<double> distances(size(), -1);
+  for (std::uint32_t m = 0; m < size(); ++m) {
+    const auto& member = members_[m];
+    if (!member.contributes || member.condemned) continue;
+    if (member.checks)
+      distances[m] = distance_of(m) * std::sqrt(static_cast<double>(group_.members[m].weight));
+    else if (!is_absent(m))
+      distances[m] = std::numeric_limits<double>::infinity();
+  }
+  const auto suspect = farthest_member(distances);
+  if (!suspect || draw_watcher(*random_, may_validate(), *suspect) != self_) return;
+  const audit own{self_, *suspect};
+  const bool planned = std::any_of(audits_.begin(), audits_.end(),
+                                   [&](const audit_state& each) { return each.what == own; });
+  if (planned) return;
+  audits_.push_back({own, false, false});
+  effects_.observe(audit_planned{group_.group, self_, *suspect, group_.members[*suspect].peer});
+  if (config_.conduct->validates()) want(*suspect);
 }
 
 /// Asks the owner for the target's contribution, once.
@@ -339,7 +379,8 @@ void round_guard::recomputed(const audit_done& answer) {
     each.done = true;
     const bool right = config_.conduct->finds_right(group_.members[answer.target],
                                                     *found->second == finding::right);
-    effects_.observe(audited{group_.group, self_, answer.target, right});
+    effects_.observe(
+        audited{group_.group, self_, answer.target, group_.members[answer.target].peer, right});
     if (right)
       tell_all(audit_passed{group_.group, self_, answer.target});
     else
@@ -372,11 +413,12 @@ void round_guard::end_duties() {
   for (const auto& each : audits_) {
     const auto [validator, target] = each.what;
     // With another number it has another plan.
-    if (validator != self_ && !is_absent(validator) && members_[validator].checks &&
+    if (each.owed && validator != self_ && !is_absent(validator) && members_[validator].checks &&
         !reported_.contains({validator, target}))
       effects_.note_failure(validator, "it did not compute its target's contribution again");
   }
-  distances seen{group_.group, self_, std::vector<double>(size(), -1)};
+  distances seen{group_.group, self_, std::vector<double>(size(), -1), {}};
+  for (const auto& who : group_.members) seen.peers.push_back(who.peer);
   for (std::uint32_t m = 0; m < size(); ++m) {
     const auto& member = members_[m];
     if (m != self_ && member.commitment && !is_absent(m)) {
@@ -384,10 +426,7 @@ void round_guard::end_duties() {
       if (!member.has_checked) effects_.note_failure(m, "it did not send its checks");
     }
     if (!member.contributes || !member.checks) continue;
-    double square = 0;
-    for (const auto bits : member.checks->norms)
-      square += std::bit_cast<double>(bits) * std::bit_cast<double>(bits);
-    seen.norms[m] = std::sqrt(square);
+    seen.norms[m] = distance_of(m);
   }
   effects_.observe(seen);
 }

@@ -15,6 +15,7 @@ namespace shoal::actors {
 struct committed {
   static constexpr std::string_view observed_as = "committed";
   group_id group;
+  std::uint64_t epoch = 0;
   std::uint32_t member = 0;
 };
 
@@ -23,6 +24,7 @@ struct audit_planned {
   static constexpr std::string_view observed_as = "audit_planned";
   group_id group;
   std::uint32_t validator = 0, target = 0;
+  peer_id target_peer = 0;
   std::string logged_fields() const;
 };
 
@@ -31,6 +33,7 @@ struct audited {
   static constexpr std::string_view observed_as = "audited";
   group_id group;
   std::uint32_t validator = 0, target = 0;
+  peer_id target_peer = 0;
   bool right = false;
   std::string logged_fields() const;
 };
@@ -85,6 +88,7 @@ struct distances {
   group_id group;
   std::uint32_t member = 0; ///< that observes
   std::vector<double> norms;
+  std::vector<peer_id> peers; ///< the members' peers
 };
 
 } // namespace shoal::actors

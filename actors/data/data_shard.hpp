@@ -67,6 +67,9 @@ struct data_shard_config {
   std::uint32_t max_entries = 1 << 12; ///< members in one commit
   /// A commit counts only with the certificate of its round. Requires: each peer has it.
   bool proves_rounds = false;
+  /// The shard believes verdicts of proven rounds with at least this many members. 0: of none. In a
+  /// smaller group, a few hostile members are a majority, and each member's signature is genuine.
+  std::uint64_t judging_members = 0;
   caf::actor dht; ///< DHT node of this host; empty: the shard publishes nothing
   duration record_lifetime = std::chrono::minutes{1};
   replica_config replication;

@@ -3,6 +3,7 @@
 #include "actors/data/observations.hpp"
 #include "actors/data/sample_ranges.hpp"
 #include "actors/host.hpp"
+#include "actors/trust/known_groups.hpp"
 
 #include <caf/actor_cast.hpp>
 #include <fmt/format.h>
@@ -143,6 +144,9 @@ data_shard::proof data_shard::check_proof(const group_id& round, const certified
     return proof::incomplete;
   }
   proofs_.prove(*certificate);
+  const auto members = certificate->roster.members.size();
+  if (settings_.judging_members > 0 && members >= settings_.judging_members)
+    here().remember_group(round, keys_of(certificate->roster));
   return proof::holds;
 }
 

@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <numeric>
 #include <string_view>
 
@@ -69,6 +71,36 @@ std::vector<audit> plan_audits(const digest& random, std::span<const std::uint64
   for (std::size_t i = 0; i < targets.size(); ++i)
     if (able[i] != targets[i]) out.push_back({able[i], targets[i]});
   return out;
+}
+
+std::optional<std::uint32_t> farthest_member(std::span<const double> distances) {
+  constexpr double far = 3;
+  std::vector<double> sorted;
+  std::optional<std::uint32_t> out;
+  double most = 0;
+  for (std::uint32_t i = 0; i < distances.size(); ++i) {
+    if (distances[i] < 0) continue;
+    const auto distance =
+        std::isnan(distances[i]) ? std::numeric_limits<double>::infinity() : distances[i];
+    sorted.push_back(distance);
+    if (distance > most) {
+      most = distance;
+      out = i;
+    }
+  }
+  if (sorted.size() < 3) return std::nullopt;
+  const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>((sorted.size() - 1) / 2);
+  std::nth_element(sorted.begin(), middle, sorted.end());
+  return most > far * *middle ? out : std::nullopt;
+}
+
+std::optional<std::uint32_t>
+draw_watcher(const digest& random, const std::vector<bool>& may_validate, std::uint32_t suspect) {
+  std::vector<std::uint32_t> able;
+  for (std::uint32_t i = 0; i < may_validate.size(); ++i)
+    if (may_validate[i] && i != suspect) able.push_back(i);
+  if (able.empty()) return std::nullopt;
+  return able[shared_stream(random, "shoal.watcher").below(able.size())];
 }
 
 std::vector<std::uint32_t> draw_jurors(const digest& random, const id128& case_id,

@@ -1,6 +1,10 @@
 // The members whose contributions are computed again, and their validators, from a round's random
 // number. Each member computes the same plan.
 //
+// A contribution that is far from the rest is computed again besides. That finds loud attackers
+// much faster than lots do: b of them are gone after about b n / (n - b) rounds. It costs nothing
+// while all members are honest, since honest distances differ little. This is no part of the paper.
+//
 // Targets are drawn in proportion to their weights, by systematic sampling in a random order. With
 // m validators, a member of weight w is a target with probability min(1, m w / W). Validators are m
 // different members, drawn uniformly and apart from the targets. A member that is drawn as its own
@@ -11,6 +15,7 @@
 #include "actors/ids.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -26,6 +31,17 @@ struct audit {
 /// validates at most one target.
 std::vector<audit> plan_audits(const digest& random, std::span<const std::uint64_t> weights,
                                const std::vector<bool>& may_validate, std::uint32_t validators);
+
+/// The member whose contribution is far from the rest. It is the farthest one, if it is more than
+/// three times as far from the result as the median member. `distances` by member, each times the root of
+/// its weight, because a mean of more samples deviates less. Negative: the member contributes
+/// nothing. NaN is far. Nothing if there are fewer than three.
+std::optional<std::uint32_t> farthest_member(std::span<const double> distances);
+
+/// The member that computes it again: drawn uniformly from those that may, apart from the suspect.
+/// Nothing if there is none.
+std::optional<std::uint32_t>
+draw_watcher(const digest& random, const std::vector<bool>& may_validate, std::uint32_t suspect);
 
 /// The members that decide a case: all but the accuser and the accused, or `most` of them drawn
 /// from the random number and the case. Ascending.

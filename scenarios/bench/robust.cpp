@@ -5,6 +5,7 @@
 #include "actors/conduct/attacks_on_values.hpp"
 #include "actors/conduct/conducts.hpp"
 #include "kernels/reduce_weighted_mean.hpp"
+#include "scenarios/bench/robust_btard.hpp"
 #include "scenarios/methods/method.hpp"
 #include "scenarios/runner/world.hpp"
 #include "scenarios/schema/diagnostic.hpp"
@@ -17,6 +18,8 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
+#include <map>
+#include <utility>
 
 namespace shoal::scenarios {
 
@@ -104,6 +107,7 @@ definition_list<defence_definition>& defences() {
   static definition_list<defence_definition> list{};
   static const bool filled = [] {
     for (const auto& one : actors::aggregators().all()) list.add(defence_of(one));
+    list.add(btard_defence());
     return true;
   }();
   (void)filled;
@@ -165,8 +169,14 @@ public:
     out.accuracy = nan;
     out.curve.push_back(work_.held_out_loss(state));
     for (std::uint64_t step = 0; step < steps; ++step) {
-      const auto gradient = defence_->reduce(step, contributions(state, step));
+      const auto from = contributions(state, step);
+      const auto gradient = defence_->reduce(step, from);
       if (gradient.empty()) break;
+      defence_->audit(from, [&](std::size_t m) {
+        const auto found = std::find_if(from.begin(), from.end(),
+                                        [m](const auto& one) { return one.member == m; });
+        return honest(state, first_sample_[m], static_cast<std::uint64_t>(found->weight));
+      });
       state = work_.work()->step(state, gradient);
       state.epoch = step + 1;
       if (!kernels::all_finite(state.parameters.floats())) {
@@ -189,18 +199,18 @@ private:
 
   std::vector<bench_contribution> contributions(const actors::model_state& state,
                                                 std::uint64_t step) {
+    std::vector<std::size_t> members;
+    for (std::size_t m = 0; m < what_.members; ++m)
+      if (defence_->contributes(m)) members.push_back(m);
+    // The contributing members share the samples of a step.
     const auto batch = std::max<std::uint64_t>(1, traits_of(what_.from).target_batch.value_or(512) /
-                                                      what_.members);
+                                                      std::max<std::size_t>(members.size(), 1));
     const auto& work = *work_.work();
-    const auto source = work_.source();
     std::vector<bench_contribution> out;
-    std::vector<std::byte> samples(batch * source->sample_bytes());
     std::vector<double> sum(work.value_count());
-    for (std::size_t m = 0; m < what_.members; ++m) {
-      for (std::uint64_t i = 0; i < batch; ++i)
-        source->read(
-            (step * what_.members + m) * batch + i,
-            std::span(samples).subspan(i * source->sample_bytes(), source->sample_bytes()));
+    for (const auto m : members) {
+      first_sample_[m] = std::exchange(next_sample_, next_sample_ + batch);
+      const auto samples = read(first_sample_[m], batch);
       std::fill(sum.begin(), sum.end(), 0.0);
       conducts_[m]->learns_by(work, step).accumulate(state, samples, batch, sum);
       actors::round_request request;
@@ -209,9 +219,25 @@ private:
       request.expected.resize(what_.members - 1);
       auto values = actors::mean_gradient(sum, batch);
       conducts_[m]->contribute(values, request);
-      out.push_back({static_cast<double>(batch), std::move(values)});
+      out.push_back({static_cast<double>(batch), std::move(values), m});
     }
     return out;
+  }
+
+  std::vector<std::byte> read(std::uint64_t first, std::uint64_t count) const {
+    const auto source = work_.source();
+    const auto size = source->sample_bytes();
+    std::vector<std::byte> out(count * size);
+    for (std::uint64_t i = 0; i < count; ++i)
+      source->read(first + i, std::span(out).subspan(i * size, size));
+    return out;
+  }
+
+  payload honest(const actors::model_state& state, std::uint64_t first, std::uint64_t count) const {
+    const auto& work = *work_.work();
+    std::vector<double> sum(work.value_count());
+    work.accumulate(state, read(first, count), count, sum);
+    return actors::mean_gradient(sum, count);
   }
 
   const robust_bench& what_;
@@ -220,6 +246,8 @@ private:
   std::unique_ptr<bench_defence> defence_;
   world hosts_;
   std::vector<std::shared_ptr<actors::conduct>> conducts_;
+  std::uint64_t next_sample_ = 0;
+  std::map<std::size_t, std::uint64_t> first_sample_; // each member's, in this step
 };
 
 std::vector<std::string> names_of_attacks() {

@@ -5,6 +5,7 @@
 // runs the same code.
 //
 // Honest members contribute first, so attackers that know everybody know the step that they attack.
+// The defence `btard` clips, audits and bans as a swarm does (robust_btard.hpp).
 // Nothing refuses values for their size, as reducers of a swarm do (averaging_config::
 // max_norm_ratio).
 // Source: the setting of Gorbunov et al., "Secure Distributed Training at Scale", arXiv:2106.11257,
@@ -33,14 +34,22 @@ class prepared_workload;
 struct bench_contribution {
   double weight = 0;
   payload values;
+  std::size_t member = 0;
 };
 
 /// A defence during one run of the bench.
 class bench_defence {
 public:
   virtual ~bench_defence() = default;
-  /// The gradient of a step [n]. Nothing if no contribution can be used.
+  /// The gradient of a step [n]. Nothing if no contribution can be used. `from`: the members that
+  /// contribute, ascending.
   virtual payload reduce(std::uint64_t step, std::span<const bench_contribution> from) = 0;
+  /// False if the member contributes nothing to the coming step. The others then compute its
+  /// samples.
+  virtual bool contributes(std::size_t) const { return true; }
+  /// Called after each step. `honest` computes the contribution that the member owed.
+  virtual void audit(std::span<const bench_contribution>,
+                     const std::function<payload(std::size_t member)>& /*honest*/) {}
 };
 
 /// A defence by name. To add one: defences().add() when the program starts.

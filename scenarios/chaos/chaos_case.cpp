@@ -24,6 +24,10 @@ void add(std::string& to, const std::string& option) {
   add_option(to, option);
 }
 
+void replace(std::string& in, std::string_view what, std::string_view by) {
+  if (const auto at = in.find(what); at != std::string::npos) in.replace(at, what.size(), by);
+}
+
 /// How fast a swarm is. Real swarms need minutes for a step; a fast swarm meets more faults in the
 /// middle of a step. Durations of computing (epochs, leases, faults) grow with the epoch. Durations
 /// of the network (timeouts, records) grow with its square root, as in scenarios/reference/.
@@ -100,7 +104,8 @@ std::string training(dice& d, const chaos_options& how, std::string& averaging, 
       text{"micro_batch: {}, min_refresh: {}, max_refresh: {}, record_lifetime: {}", micro_batch,
            in_seconds(0.5 * p.wait()), in_seconds(p.wait() * static_cast<double>(d.between(4, 10))),
            in_seconds(p.wait() * static_cast<double>(d.between(20, 40)))};
-  const auto& method = how.method.empty() ? any_method(d) : *methods().find(how.method);
+  const std::string_view fixed = how.guarded ? "synchronous" : std::string_view(how.method);
+  const auto& method = fixed.empty() ? any_method(d) : *methods().find(fixed);
   drawn_method drawn;
   drawn.peers = peers;
   drawn.micro_batch = micro_batch;
@@ -110,6 +115,11 @@ std::string training(dice& d, const chaos_options& how, std::string& averaging, 
   method.draw(d, drawn);
   out = drawn.training;
   averaging = drawn.averaging;
+  if (how.guarded) {
+    for (const auto* option : {"overlap: update", "overlap: averaging"})
+      replace(out, option, "overlap: none");
+    replace(averaging, ", power_sgd_rank: 2", "");
+  }
   scale = static_cast<double>(drawn.batch) / (speed * p.epoch);
   // Optimizer states of 8 bits cannot be averaged.
   if (drawn.may_average_optimizer && d.chance(0.5)) {
@@ -222,11 +232,35 @@ std::string aimed(dice& d, double until, const pace& p) {
       until - 1};
 }
 
-void add_attacker(chaos_case& to) {
+/// Gives about half of the swarms that can audit each other a guard. Their rounds have to be
+/// computable again. A slow device needs up to three epochs for the contribution of a fast one.
+void add_guard(chaos_case& to, const pace& p, bool always) {
+  const bool fits = to.training.find("method: ") == std::string::npos &&
+                    to.training.find("overlap: none") != std::string::npos &&
+                    to.averaging.find("power_sgd") == std::string::npos;
+  dice d(to.seed, "chaos.guard");
+  if (!fits || (!d.chance(0.5) && !always)) return;
+  to.security = text{"kind: btard, validators: {}, radius: {}, commit_time: {}, duty_time: {}",
+                     d.between(1, 2), d.one_of({"0.1", "1", "100"}), in_seconds(2 * p.wait()),
+                     in_seconds(20 * p.wait() + p.epoch * static_cast<double>(d.between(4, 8)))};
+  if (d.chance(0.2)) add(to.security, text{"jurors: {}", d.between(1, 3)});
+  if (d.chance(0.2)) add(to.security, text{"probation: {}", d.between(1, 3)});
+  if (to.averaging.find("compression: ") != std::string::npos)
+    add(to.averaging, "means_compression: none");
+}
+
+/// Attacks on numbers and on the guard are of use only against a guard.
+bool is_drawn(const actors::conduct_definition& one, bool guarded) {
+  return one.kind == actors::conduct_kind::attack && (guarded || one.for_chaos) &&
+         !one.changes_labels;
+}
+
+void add_attacker(chaos_case& to, const pace& p, bool guarded) {
+  add_guard(to, p, guarded);
   dice d(to.seed, "chaos.hostile");
   std::vector<std::string> attacks;
   for (const auto& one : actors::conducts().all())
-    if (one.kind == actors::conduct_kind::attack && one.for_chaos) attacks.push_back(one.name);
+    if (is_drawn(one, !to.security.empty())) attacks.push_back(one.name);
   const auto& attack = attacks[d.between(0, attacks.size() - 1)];
   to.groups.front().count = std::max(to.groups.front().count, 5u);
   to.groups.push_back(
@@ -254,8 +288,9 @@ std::string chaos_case::text() const {
     const auto from = at + key.size() + 2;
     return in.substr(from, in.find_first_of(",}", from) - from);
   };
-  return fmt::format("{}, {:.0f} s an epoch, {}, {} peer{}, {} fault{}",
-                     value(training, "method", "synchronous"), epoch_seconds,
+  return fmt::format("{}{}, {:.0f} s an epoch, {}, {} peer{}, {} fault{}",
+                     value(training, "method", "synchronous"),
+                     security.empty() ? "" : " with " + value(security, "kind", ""), epoch_seconds,
                      value(network, "model", "tcp"), peers(), peers() == 1 ? "" : "s",
                      faults.size(), faults.size() == 1 ? "" : "s");
 }
@@ -273,6 +308,7 @@ std::string chaos_case::yaml() const {
                      "{{events: none, transfers: 0, metrics_interval: {}}}\n",
                      data, workload, training, averaging,
                      in_seconds(std::max(1.0, epoch_seconds / 4)));
+  if (!security.empty()) out += fmt::format("security: {{{}}}\n", security);
   if (failpoints > 0) out += fmt::format("failpoints: {}%\n", failpoints);
   if (!faults.empty()) out += "faults:\n";
   for (const auto& each : faults) out += "  - {" + each + "}\n";
@@ -376,7 +412,7 @@ chaos_case draw_case(std::uint64_t seed, const chaos_options& how) {
              apart, apart + 2 * p.epoch + 20 * p.wait(), 2 * p.epoch, storm_seconds - apart - 1}};
     if (out.data.find("replicas") == std::string::npos) add(out.data, "replicas: 2");
   }
-  if (how.hostile) add_attacker(out);
+  if (how.hostile) add_attacker(out, p, how.guarded);
   return out;
 }
 

@@ -22,8 +22,10 @@ struct chaos_options {
   std::string method;
   /// Each swarm has one more member, which attacks the others during storm and healing. The swarm
   /// then has at least five honest members of `core`, because a third of a round's members can
-  /// stall it.
+  /// stall it. Some of the swarms that can use security.kind btard have it.
   bool hostile = false;
+  /// With `hostile`: all swarms have security.kind btard, and train with a method that allows it.
+  bool guarded = false;
 };
 
 /// Lengths of the phases of a case, in virtual time.
@@ -48,7 +50,7 @@ struct chaos_case {
   chaos_times times;
   bool auxiliary = false; ///< the group `aux` reduces and does not train
   /// Sections of the scenario as YAML flow mappings, without braces.
-  std::string network, devices, data, workload, training, averaging;
+  std::string network, devices, data, workload, training, averaging, security;
   std::vector<group> groups;       ///< hosts of `core` always come back, hosts of `late` may not
   std::vector<std::string> faults; ///< YAML flow mappings
   unsigned failpoints = 0;         ///< the option `failpoints`, in percent

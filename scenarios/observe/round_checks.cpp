@@ -110,6 +110,18 @@ bool has_attacker(const swarm_round& what, const actors::part_outcome& part,
          });
 }
 
+/// Whether an attacker may have reduced the part. Member j reduces part j. If it is lost, any other
+/// member may do so.
+bool may_be_false(const swarm_round& what, std::uint32_t part, const mass_options& options) {
+  if (!options.honest) return false;
+  const auto attacks = [&](const round_member& who) {
+    return who.known && !options.honest(who.peer);
+  };
+  if (part < what.members.size() && what.members[part].completed())
+    return attacks(what.members[part]);
+  return std::any_of(what.members.begin(), what.members.end(), attacks);
+}
+
 } // namespace
 
 void check_mass_conserved(const swarm_round& what, const mass_options& options, invariant& into) {
@@ -141,7 +153,9 @@ void check_mass_conserved(const swarm_round& what, const mass_options& options, 
   const actors::aggregator_definition& how = *options.aggregator;
   const std::uint64_t stride = work / std::max<std::uint64_t>(options.budget, 1) + 1;
   for (const actors::part_outcome& part : what.parts) {
-    if (is_empty(part) || has_attacker(what, part, options)) continue;
+    if (is_empty(part) || has_attacker(what, part, options) ||
+        may_be_false(what, part.part, options))
+      continue;
     into.check();
     const bool whole = how.unit == actors::aggregation_unit::part;
     const auto [begin, end] = whole ? part_of(what, part) : part_extent{part.begin, part.end};

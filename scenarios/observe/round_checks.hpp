@@ -32,15 +32,17 @@ struct mass_options {
       &actors::mean_aggregator(); ///< the run's aggregator
   /// The aggregator's options, and the size of a chunk. The check adds the round's values.
   actors::aggregation_setting setting{};
-  /// False for attackers. Their contribution is what they sent, which no observer knows. A part
-  /// with an attacker among its senders is not compared. Empty: all are honest.
+  /// False for peers whose conduct is an attack. No observer knows what an attacker sent, so a part
+  /// with an attacker among its senders is not compared, and neither is a part that an attacker may
+  /// have reduced. Empty: all are honest.
   std::function<bool(actors::peer_id)> honest{};
 };
 
 /// `mass_conserved`: the parts tile the vector, and every contribution is as long as the result.
 /// Each interval of the result is what the run's aggregator makes of the senders' contributions,
 /// as the aggregator's definition verifies it (for the mean: actors/averaging/aggregator_mean.hpp).
-/// For payloads of a size only, the check compares sizes. One check a part.
+/// For payloads of a size only, the check compares sizes. One check a part. Parts that an attacker
+/// may have reduced do not count: to find false ones is the members' task.
 void check_mass_conserved(const swarm_round& what, const mass_options& options, invariant& into);
 
 } // namespace shoal::scenarios

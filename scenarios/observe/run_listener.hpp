@@ -54,6 +54,7 @@ struct sent_bytes {
 };
 
 struct case_event;
+struct guarded_round;
 
 class run_listener {
 public:
@@ -79,6 +80,8 @@ public:
                      std::span<const std::string> hosts) = 0;
   /// Something new is known against a member.
   virtual void case_event(const scenarios::case_event& what) = 0;
+  /// More is known about a Byzantine-tolerant round. It replaces what an earlier call told.
+  virtual void guarded_round(const scenarios::guarded_round&) {}
   virtual void transfer(const heard_transfer& what) = 0;
   /// Whether the listener wants the bytes that hosts sent so far, which take time to collect.
   /// Called at each row of metrics. At the end traffic() is called in any case.

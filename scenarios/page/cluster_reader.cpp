@@ -2,6 +2,7 @@
 
 #include "scenarios/compare/run_nodes.hpp"
 #include "scenarios/observe/case_book.hpp"
+#include "scenarios/observe/guard_book.hpp"
 #include "scenarios/observe/metrics.hpp"
 #include "scenarios/observe/run_directory.hpp"
 #include "scenarios/observe/summary.hpp"
@@ -129,6 +130,13 @@ public:
       auto shifted = what;
       shifted.at = at;
       to.case_event(shifted);
+    });
+  }
+  void guarded_round(const scenarios::guarded_round& what) override {
+    later(what.at, [what](duration at, run_listener& to) {
+      auto shifted = what;
+      shifted.at = at;
+      to.guarded_round(shifted);
     });
   }
   void transfer(const heard_transfer& what) override {

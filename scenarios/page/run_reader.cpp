@@ -1,6 +1,7 @@
 #include "scenarios/page/run_reader.hpp"
 
 #include "scenarios/observe/case_book.hpp"
+#include "scenarios/observe/guard_book.hpp"
 #include "scenarios/observe/run_directory.hpp"
 #include "scenarios/observe/text.hpp"
 #include "scenarios/page/run_facts.hpp"
@@ -238,6 +239,15 @@ void read_cases(const fs::path& directory, run_listener& into) {
     if (const auto event = case_event_from(line)) into.case_event(*event);
 }
 
+/// Tells the lines of guard.jsonl. A run without a guard has no such file.
+void read_guard(const fs::path& directory, run_listener& into) {
+  const auto file = whole_or_partial(directory, guard_file);
+  if (!file) return;
+  std::ifstream in(*file);
+  for (std::string line; std::getline(in, line) && !in.eof();)
+    if (const auto round = guarded_round_from(line)) into.guarded_round(*round);
+}
+
 } // namespace
 
 result<void> tell_directory(const fs::path& directory, const run_facts& facts, run_listener& into,
@@ -254,6 +264,7 @@ result<void> tell_directory(const fs::path& directory, const run_facts& facts, r
   if (auto read = read_log(directory, !facts.made_by.node.empty(), into, note); !read)
     return failure{read.error()};
   read_cases(directory, into);
+  read_guard(directory, into);
   each_row(directory, "contributions.csv", [&](const auto& fields, std::string_view) {
     if (fields.size() >= 6)
       into.contribution(from_seconds(number_of<double>(fields[0], 0)), fields[3],

@@ -361,6 +361,12 @@ void run_view::case_event(const scenarios::case_event& what) {
   state_->cases.add(what);
 }
 
+void run_view::guarded_round(const scenarios::guarded_round& what) {
+  std::lock_guard lock(state_->guard);
+  state_->reach(what.at.count());
+  state_->guards.add(what);
+}
+
 void run_view::transfer(const heard_transfer& what) {
   std::lock_guard lock(state_->guard);
   state& s = *state_;
@@ -450,6 +456,7 @@ std::vector<run_view::section> run_view::sections() {
                            {"rounds", s.rounds_text()},
                            {"faults", s.faults_text()},
                            {"cases", s.cases_text()},
+                           {"guard", s.guard_text()},
                            {"traffic", s.traffic_text()},
                            {"links", s.links_text()}};
   if (s.nodes) out.push_back({"nodes", s.nodes_text()});

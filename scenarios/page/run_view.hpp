@@ -15,6 +15,7 @@
 //   rounds        all rounds as points, some rounds with members and transfers
 //   faults        times, actions and struck hosts
 //   cases         each accused member: who said what, the proof, and the hosts that banned it
+//   guard         Byzantine-tolerant rounds: audits, accusations, verdicts, distances
 //   traffic       bytes by host, region and class
 //   links         the share of each line's rate that bulk transfers used
 //   nodes         each life of each host; only for a cluster
@@ -49,6 +50,7 @@ public:
   void fault(duration time, std::uint64_t number, std::string_view action, bool begins,
              std::span<const std::string> hosts) override;
   void case_event(const scenarios::case_event& what) override;
+  void guarded_round(const scenarios::guarded_round& what) override;
   void transfer(const heard_transfer& what) override;
   bool wants_traffic() override;
   void traffic(std::span<const sent_bytes> all) override;

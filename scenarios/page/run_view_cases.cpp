@@ -1,8 +1,13 @@
-// The cases of a view, as JSON.
+// The cases of a view and its guarded rounds, as JSON.
 #include "scenarios/page/page_text.hpp"
 #include "scenarios/page/run_view_state.hpp"
 
 #include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
 
 namespace shoal::scenarios {
 
@@ -47,6 +52,48 @@ std::string run_view::state::cases_text() const {
       out.open('[').seconds(one.rounds[round].at.count()).text(one.rounds[round].how).close(']');
     out.close(']').close('}').close('}');
   }
+  out.close(']').close('}');
+  return out.take();
+}
+
+/// Names once, and rounds with their indices: names in each round would be most of the text.
+std::string run_view::state::guard_text() const {
+  std::map<std::string, std::int64_t, std::less<>> numbers;
+  std::vector<std::string> names;
+  const auto number = [&](const std::string& name) {
+    const auto [found, fresh] = numbers.try_emplace(name, whole(names.size()));
+    if (fresh) names.push_back(name);
+    return found->second;
+  };
+  page_text out;
+  out.open('{').key("rounds").open('[');
+  for (const auto& one : guards.all()) {
+    out.open('{').key("at").seconds(one.at.count());
+    out.key("epoch").whole(static_cast<std::int64_t>(one.epoch));
+    out.key("committed").whole(one.committed).key("audits").open('[');
+    for (const auto& each : one.audits)
+      out.open('[')
+          .whole(number(each.validator))
+          .whole(number(each.target))
+          .text(each.found)
+          .close(']');
+    out.close(']').key("accusations").open('[');
+    for (const auto& each : one.accusations)
+      out.open('[')
+          .whole(number(each.accuser))
+          .whole(number(each.accused))
+          .text(each.what)
+          .close(']');
+    out.close(']').key("verdicts").open('[');
+    for (const auto& each : one.verdicts)
+      out.open('[').whole(number(each.culprit)).text(each.what).close(']');
+    out.close(']').key("distances").open('[');
+    for (const auto& [member, distance] : one.distances)
+      out.open('[').whole(number(member)).number(distance).close(']');
+    out.close(']').close('}');
+  }
+  out.close(']').key("names").open('[');
+  for (const auto& name : names) out.text(name);
   out.close(']').close('}');
   return out.take();
 }

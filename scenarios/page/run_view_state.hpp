@@ -3,6 +3,7 @@
 #pragma once
 
 #include "scenarios/observe/case_book.hpp"
+#include "scenarios/observe/guard_book.hpp"
 #include "scenarios/page/run_facts.hpp"
 #include "scenarios/page/run_view.hpp"
 #include "scenarios/page/thinned_rows.hpp"
@@ -145,6 +146,7 @@ struct run_view::state {
   std::map<std::uint64_t, std::size_t> open_faults;
   std::uint64_t faults_left_out = 0;
   case_book cases;
+  guard_book guards;
   std::map<std::pair<std::string, std::string>, std::array<std::uint64_t, 4>> region_bytes;
   bool traffic_known = false, traffic_wanted = false;
   std::uint64_t contributed_samples = 0;
@@ -170,6 +172,7 @@ struct run_view::state {
   std::string rounds_text();
   std::string faults_text() const;
   std::string cases_text() const;
+  std::string guard_text() const;
   std::string traffic_text() const;
   std::string links_text() const;
   /// Returns the time at which the limit stopped the recording of transfers. Empty if all transfers

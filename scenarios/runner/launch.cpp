@@ -247,6 +247,9 @@ void runner::state::start_shard(shard_unit& shard) {
   actors::data_shard_config config;
   config.lease_time = what.data.lease_time;
   config.proves_rounds = traits_of(what).proves_steps;
+  if (what.security.kind == security_kind::btard)
+    config.judging_members =
+        std::max<std::uint64_t>(what.averaging.min_group_size, actors::fewest_members);
   const auto conduct =
       actors::make_conduct(options.conduct.empty() ? "honest" : options.conduct, host);
   config.dht = start_node(host, conduct);

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 
 namespace shoal::scenarios {
@@ -65,6 +66,7 @@ public:
     method();
     codecs();
     members();
+    time_to_validate();
   }
 
 private:
@@ -147,6 +149,36 @@ private:
       warn("security.kind", fmt::format("groups of fewer than {} members cannot ban anybody: raise "
                                         "averaging.min_group_size",
                                         actors::fewest_members));
+  }
+
+  /// A validator computes the target's contribution. A slow device needs longer for that of a fast
+  /// one than the fast one did.
+  void time_to_validate() {
+    if (!sound({"security.duty_time", "training.method", "peers", "devices"}) ||
+        !sound_inside({"peers", "devices", "training"}))
+      return;
+    const auto batch = traits_of(s_).target_batch;
+    double all = 0, fastest = 0;
+    const peer_group* slowest = nullptr;
+    const auto speed_of = [this](const peer_group& group) {
+      const auto found = s_.devices.find(group.device);
+      return found == s_.devices.end() ? 0 : found->second.samples_per_second;
+    };
+    for (const peer_group& group : s_.peers) {
+      const double speed = speed_of(group);
+      if (speed <= 0 || group.count == 0) continue;
+      all += speed * static_cast<double>(group.count);
+      fastest = std::max(fastest, speed);
+      if (slowest == nullptr || speed < speed_of(*slowest)) slowest = &group;
+    }
+    if (!batch || slowest == nullptr) return;
+    const double seconds = static_cast<double>(*batch) * fastest / all / speed_of(*slowest);
+    if (from_seconds(seconds) > o_.duty_time)
+      warn(given("security.duty_time") ? "security.duty_time" : "security.kind",
+           fmt::format("a host of '{}' needs {} to compute the largest contribution again, and "
+                       "security.duty_time is {}: it will miss its duties and sit out",
+                       slowest->name, to_string(from_seconds(std::ceil(seconds))),
+                       to_string(o_.duty_time)));
   }
 
   const scenario& s_;

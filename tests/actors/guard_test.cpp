@@ -1,5 +1,6 @@
 // Byzantine-tolerant rounds through real group actors: one attack each on the values and on the
 // protocol. Exactly the attacker is convicted, and never because it was absent.
+#include "actors/averaging/aggregator.hpp"
 #include "actors/averaging/guard_statements.hpp"
 #include "actors/probes.hpp"
 #include "tests/actors/support/guarded_rounds.hpp"
@@ -90,6 +91,26 @@ TEST_CASE("a member whose audited gradient is false is convicted by all others, 
   CHECK(found > 0);
 }
 
+TEST_CASE("a contribution far from the rest is computed again in the same round") {
+  std::size_t convicted = 0;
+  for (std::uint64_t seed = 1; seed <= 12; ++seed) {
+    CAPTURE(seed);
+    guarded_rounds f(seed);
+    f.guard.validators = 1;
+    f.config.aggregator = aggregators().find("centered_clip");
+    f.config.aggregation = {{"radius", 1.0}, {"batch", 1.0}};
+    fill(f, 6, 2, attack_of("flipped_signs", 50));
+    f.run();
+    for (const auto& [who, what] : f.world.observed<audited>())
+      CHECK(what.right == (what.target != 2));
+    convicted += f.convicted() == members_set{2} ? 1 : 0;
+    CHECK((f.convicted().empty() || f.convicted() == members_set{2}));
+    CHECK(f.failed().empty());
+    CHECK(f.group_actors_have_ended());
+  }
+  CHECK(convicted == 12);
+}
+
 TEST_CASE("values without bits are audited too") {
   std::size_t found = 0;
   for (std::uint64_t seed = 1; seed <= 12; ++seed) {
@@ -142,6 +163,47 @@ TEST_CASE("a validator that finds honest gradients wrong is convicted") {
     CHECK(f.convicted() == (drawn ? members_set{4} : members_set{}));
   }
   CHECK(found > 0);
+}
+
+TEST_CASE("colluding validators hide an attacker from their own audits and from no others") {
+  std::size_t hidden = 0, found = 0;
+  for (std::uint64_t seed = 1; seed <= 16; ++seed) {
+    CAPTURE(seed);
+    guarded_rounds f(seed);
+    f.guard.validators = 3;
+    const std::map<std::uint32_t, const char*> attacks{
+        {2, "flipped_signs"}, {4, "colluding_validator"}, {5, "colluding_validator"}};
+    for (std::uint32_t m = 0; m < 7; ++m)
+      f.add_random(m + 1, 40, attacks.contains(m) ? attack_of(attacks.at(m)) : conduct_options{});
+    f.run();
+    bool by_honest = false, by_colluder = false;
+    for (const auto& [who, what] : f.world.observed<audit_planned>()) {
+      if (what.target != 2) continue;
+      (what.validator == 4 || what.validator == 5 ? by_colluder : by_honest) = true;
+    }
+    hidden += by_colluder && !by_honest ? 1 : 0;
+    found += by_honest ? 1 : 0;
+    // As jurors, two colluders of seven change no verdict.
+    CHECK(f.convicted() == (by_honest ? members_set{2} : members_set{}));
+    CHECK(f.failed().empty());
+  }
+  CHECK(hidden > 0);
+  CHECK(found > 0);
+}
+
+TEST_CASE("withheld openings neither save a false reducer nor convict the member that withholds") {
+  for (const std::uint64_t seed : {1u, 2u, 3u}) {
+    CAPTURE(seed);
+    guarded_rounds f(seed);
+    for (std::uint32_t m = 0; m < 6; ++m)
+      f.add_random(m + 1, 40,
+                   m == 1   ? attack_of("false_means", 0.01)
+                   : m == 3 ? attack_of("withheld_openings")
+                            : conduct_options{});
+    f.run();
+    CHECK(f.convicted() == members_set{1});
+    CHECK(f.group_actors_have_ended());
+  }
 }
 
 TEST_CASE("silence convicts nobody: it is a failed duty") {

@@ -90,6 +90,26 @@ TEST_CASE("the bench of learning under attack agrees with what a swarm shows") {
   CHECK(loss("little_is_enough", "krum") == loss("little_is_enough", "krum"));
 }
 
+TEST_CASE("the bench's btard bans attackers and ends near the run without them") {
+  robust_bench what;
+  what.from = loaded("{split: equal}", "honest");
+  what.from.training.epochs = 80;
+  const auto loss = [&](const char* attack, const char* defence, std::size_t attackers) {
+    const auto out = run_robust_cell(what, {attack, defence, attackers, 3});
+    REQUIRE_MESSAGE(out, (out ? "" : out.error()));
+    return out->loss;
+  };
+  const auto honest = loss("none", "mean", 0);
+  for (const char* attack : {"flipped_signs:10", "random_direction:100", "flipped_labels",
+                             "inner_product_manipulation:0.6"}) {
+    CAPTURE(attack);
+    CHECK(loss(attack, "btard:radius=0.3", 3) < 1.02 * honest);
+  }
+  const auto wrong = run_robust_cell(what, {"none", "btard:validators=16", 3, 1});
+  REQUIRE(!wrong);
+  CHECK(wrong.error().find("fewer than honest members") != std::string::npos);
+}
+
 TEST_CASE("the bench says what is wrong with a cell") {
   robust_bench what{loaded("{split: equal}", "honest"), 10, 0};
   const auto error = [&](const std::string& attack, const std::string& defence,

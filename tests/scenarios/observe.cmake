@@ -3,6 +3,7 @@ set(SHOAL_OBSERVE_TESTS
   ${CMAKE_CURRENT_LIST_DIR}/observe/case_book_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/observe/epoch_table_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/observe/event_log_test.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/observe/guard_book_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/observe/history_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/observe/metrics_server_test.cpp
   ${CMAKE_CURRENT_LIST_DIR}/observe/metrics_test.cpp

@@ -31,6 +31,8 @@ result<std::unique_ptr<run_observer>> accusations(run_books& books);
 result<std::unique_ptr<run_observer>> cases(run_books& books);
 /// Audits, accusations and bans of Byzantine-tolerant rounds.
 result<std::unique_ptr<run_observer>> security(run_books& books);
+/// Byzantine-tolerant rounds one by one, and guard.jsonl.
+result<std::unique_ptr<run_observer>> guard_rounds(run_books& books);
 /// Bytes that hosts sent, and what the network between real hosts counts.
 result<std::unique_ptr<run_observer>> network(run_books& books);
 /// metrics.csv and metrics.prom.

@@ -9,11 +9,13 @@ std::vector<make_observer>& list() {
   // listener hears of a member's end before it hears of the round's. The log has a round's line
   // before the line of the observation that made the round final.
   static std::vector<make_observer> all{
-      observing::history, observing::checks,        observing::listener, observing::rounds,
-      observing::peers,   observing::phases,        observing::losses,   observing::reachability,
-      observing::days,    observing::incidents,     observing::network,  observing::metric_rows,
-      observing::traffic, observing::contributions, observing::events,   observing::transfers,
-      observing::epochs,  observing::accusations,   observing::cases,    observing::security,
+      observing::history,   observing::checks,        observing::listener,
+      observing::rounds,    observing::peers,         observing::phases,
+      observing::losses,    observing::reachability,  observing::days,
+      observing::incidents, observing::network,       observing::metric_rows,
+      observing::traffic,   observing::contributions, observing::events,
+      observing::transfers, observing::epochs,        observing::accusations,
+      observing::cases,     observing::security,      observing::guard_rounds,
   };
   return all;
 }

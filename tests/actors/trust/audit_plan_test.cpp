@@ -7,8 +7,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -148,6 +150,35 @@ TEST_CASE("audit plan: there is no plan without weights or without validators") 
     CHECK(plan.size() <= 3);
     for (const auto& each : plan) CHECK(each.target < 3);
   }
+}
+
+TEST_CASE("audit plan: the farthest member is three times as far as the median, or nobody is") {
+  using distances = std::vector<double>;
+  const double nan = std::nan(""), infinite = std::numeric_limits<double>::infinity();
+  CHECK(farthest_member(distances{}) == std::nullopt);
+  CHECK(farthest_member(distances{1, 9}) == std::nullopt);
+  CHECK(farthest_member(distances{1, 1, 3}) == std::nullopt);
+  CHECK(farthest_member(distances{1, 3.1, 1}) == 1u);
+  CHECK(farthest_member(distances{1, 5, 1, 9, 1}) == 3u);
+  // Members that contribute nothing do not count.
+  CHECK(farthest_member(distances{-1, 1, -1, 9}) == std::nullopt);
+  CHECK(farthest_member(distances{-1, 1, 1, 9}) == 3u);
+  CHECK(farthest_member(distances{1, nan, 1, 9}) == 1u);
+  CHECK(farthest_member(distances{infinite, 1, 1}) == 0u);
+  CHECK(farthest_member(distances{0, 0, 0}) == std::nullopt);
+  // Attackers that are no majority do not hide each other.
+  CHECK(farthest_member(distances{1, 1, 1, 1, 9, 9, 9}) == 4u);
+}
+
+TEST_CASE("audit plan: each member that may watch is drawn equally often and no suspect is") {
+  std::map<std::uint32_t, std::size_t> drawn;
+  const std::vector<bool> may{true, true, false, true, true};
+  for (std::uint64_t i = 0; i < 9000; ++i) ++drawn[draw_watcher(number(i), may, 3).value()];
+  CHECK(drawn.size() == 3);
+  // Three standard deviations of a binomial number with p = 1/3.
+  for (const std::uint32_t m : {0u, 1u, 4u})
+    CHECK(std::abs(static_cast<double>(drawn[m]) - 3000) < 3 * std::sqrt(9000 * 2.0 / 9));
+  CHECK(draw_watcher(number(1), {true, false}, 0) == std::nullopt);
 }
 
 TEST_CASE("audit plan: jurors are the other members or some of them") {

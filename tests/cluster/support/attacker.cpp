@@ -308,7 +308,7 @@ record: {{metrics_interval: 200ms}}
                      seed, epochs);
 }
 
-std::string endless_swarm(unsigned peers) {
+std::string endless_swarm(unsigned peers, std::string_view averaging, std::string_view more) {
   return fmt::format(R"(
 seed: 3
 stop_time: 10min
@@ -317,10 +317,11 @@ devices: {{fast: {{samples_per_second: 150, step_time: 2ms}}}}
 peers: {{p: {{count: {}, up: 20Mbit, down: 50Mbit, device: fast}}}}
 workload: {{kind: quadratic, parameters: 400}}
 training: {{target_batch: 64, micro_batch: 4, min_refresh: 50ms, max_refresh: 400ms, optimizer: {{kind: sgd, learning_rate: 0.1}}}}
-averaging: {{matchmaking_time: 600ms, round_timeout: 10s, sender_timeout: 3s}}
+averaging: {{matchmaking_time: 600ms, round_timeout: 10s, sender_timeout: 3s{}}}
 record: {{metrics_interval: 100ms}}
+{}
 )",
-                     peers);
+                     peers, averaging, more);
 }
 
 std::string binary_of(std::string_view name, std::string_view content) {

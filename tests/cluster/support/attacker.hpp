@@ -133,7 +133,8 @@ netem::wire::frame message_to(const netem::wire::hello& theirs, std::string_view
 /// Three fast peers that train on a small quadratic, for attacks on one of them.
 std::string attacked_swarm(std::uint64_t seed, std::uint64_t epochs);
 /// Fast peers that train on a very small quadratic until they are stopped.
-std::string endless_swarm(unsigned peers);
+std::string endless_swarm(unsigned peers, std::string_view averaging = {},
+                          std::string_view more = {});
 /// The binary form of a message of type `name` with `content`.
 std::string binary_of(std::string_view name, std::string_view content = {});
 

@@ -139,6 +139,23 @@ TEST_CASE("mass_conserved is violated by equal weights, by a division by peers, 
   CHECK(mass(rounded).violated == 0);
 }
 
+TEST_CASE("mass_conserved does not judge parts that an attacker may have reduced") {
+  auto what = good_round();
+  what.parts[0].part = 0;
+  what.parts[1].part = 1;
+  what.mean = payload(std::vector<float>{3, 1});
+  mass_options options;
+  options.honest = [](actors::peer_id peer) { return peer != 100; };
+  CHECK(mass(what, options).violated == 0);
+  what.mean = payload(std::vector<float>{2, 3});
+  CHECK(mass(what, options).violated == 1);
+  // The reducer of the second part is lost. The attacker may have taken the part over.
+  what.members[1].ended = false;
+  CHECK(mass(what, options).violated == 0);
+  options.honest = {};
+  CHECK(mass(what, options).violated == 1);
+}
+
 TEST_CASE("mass_conserved wants parts that tile the vector and payloads of one size") {
   swarm_round gap = good_round();
   gap.parts[1].begin = 2;

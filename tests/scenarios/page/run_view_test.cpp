@@ -1,9 +1,12 @@
 #include "scenarios/observe/case_book.hpp"
+#include "scenarios/observe/guard_book.hpp"
 #include "scenarios/page/run_view.hpp"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+
+#include <cmath>
 
 using namespace shoal;
 using namespace shoal::scenarios;
@@ -243,4 +246,30 @@ TEST_CASE(
   CHECK(one["bans"]["count"] == 2);
   CHECK(one["bans"]["first"][1] == json::array({5, "home-1"}));
   CHECK(one["rounds"]["last"][0] == json::array({6, "epoch 2: failed, no_majority"}));
+}
+
+TEST_CASE("a view has the rounds of a guard with each name once") {
+  run_view view;
+  view.begun(yaml(2));
+  CHECK(document(view)["guard"]["rounds"].empty());
+  guarded_round what;
+  what.at = 3s;
+  what.group = "ab";
+  what.epoch = 31;
+  what.committed = 4;
+  what.audits = {{"home-0", "lab-1", "wrong"}};
+  what.accusations = {{"home-0", "lab-1", "gradient"}};
+  what.distances = {{"home-0", 0.5}, {"lab-1", std::nan("")}};
+  view.guarded_round(what);
+  what.verdicts = {{"lab-1", "gradient"}};
+  view.guarded_round(what);
+  const auto seen = document(view)["guard"];
+  CHECK(seen["names"] == json::array({"home-0", "lab-1"}));
+  REQUIRE(seen["rounds"].size() == 1);
+  const auto one = seen["rounds"][0];
+  CHECK((one["at"] == 3 && one["epoch"] == 31 && one["committed"] == 4));
+  CHECK(one["audits"][0] == json::array({0, 1, "wrong"}));
+  CHECK(one["accusations"][0] == json::array({0, 1, "gradient"}));
+  CHECK(one["verdicts"][0] == json::array({1, "gradient"}));
+  CHECK(one["distances"] == json::parse("[[0,0.5],[1,null]]"));
 }

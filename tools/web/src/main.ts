@@ -7,6 +7,7 @@ import { join, nodes } from "./cluster";
 import { choice, fill, h } from "./dom";
 import { comparison, provenance, scenario } from "./facts";
 import { compact, number, percent, seconds } from "./format";
+import { guardPanel, hasGuard } from "./guard";
 import { compression, links, trafficByHost, trafficByRegion, trafficOverTime } from "./network";
 import { learns, objective, speed } from "./objective";
 import { roundsOverTime, roundTable, whyRoundsFail } from "./rounds";
@@ -41,6 +42,7 @@ const parts: Part[] = [
     { id: "sessions", title: "Sessions", draw: sessions },
     { id: "leaderboard", title: "Contributions", draw: leaderboard },
     { id: "cases", title: "Who did what", draw: cases, when: hasCases },
+    { id: "guard", title: "Members check each other", draw: guardPanel, when: hasGuard },
     { id: "bubbles", title: "Everybody at a glance", draw: bubbles, half: true },
     { id: "losses", title: "Loss by participant", draw: lossByParticipant, half: true },
   ] },

@@ -194,6 +194,23 @@ export interface Cases {
   rows: Case[];
 }
 
+/** A round of security.kind btard. Members are indices into the names. */
+export interface GuardedRound {
+  at: number;
+  epoch: number;
+  committed: number;
+  /** Validator, target, and "right", "wrong" or "" for no report. */
+  audits: [number, number, string][];
+  accusations: [number, number, string][];
+  verdicts: [number, string][];
+  distances: [number, number | null][];
+}
+
+export interface Guard {
+  rounds: GuardedRound[];
+  names: string[];
+}
+
 export interface Traffic {
   kinds: string[];
   hosts: { name: string; group: string; bytes: number[] }[];
@@ -227,6 +244,7 @@ export interface View {
   rounds: Rounds;
   faults: Fault[];
   cases?: Cases;
+  guard?: Guard;
   traffic: Traffic | null;
   links: Links | null;
   comparison?: Comparison;
