@@ -1,6 +1,8 @@
 // shoal chat MODEL: writes text with a model that servers hold, in the terminal or over HTTP.
+#include "scenarios/inference/completions_server.hpp"
 #include "scenarios/inference/inference_process.hpp"
 #include "scenarios/inference/text_stream.hpp"
+#include "scenarios/page/page_file.hpp"
 #include "tools/arguments.hpp"
 #include "tools/commands.hpp"
 #include "tools/exit_codes.hpp"
@@ -37,7 +39,7 @@ struct chat_arguments {
   key_arguments keys;
   std::vector<std::string> join, stops;
   std::string name;
-  std::optional<std::string> prompt;
+  std::optional<std::string> prompt, http, token_file;
   std::uint64_t servers = 3;
   std::uint32_t tokens = 200;
   learn::sampling_options sampling{.temperature = 0};
@@ -205,6 +207,23 @@ std::vector<actors::layer_span> split_layers(std::uint32_t layers, std::uint64_t
   return out;
 }
 
+/// Passes news on to the HTTP server, if there is one.
+class heralds {
+public:
+  void set(scenarios::completions_server* to) {
+    std::lock_guard guard(mutex_);
+    to_ = to;
+  }
+  void tell(const scenarios::inference_news& what) {
+    std::lock_guard guard(mutex_);
+    if (to_ != nullptr) to_->tell(what);
+  }
+
+private:
+  std::mutex mutex_;
+  scenarios::completions_server* to_ = nullptr;
+};
+
 /// Reads the keys and the addresses. Returns exit_ok, or another status after printing the error.
 int place_of(const chat_arguments& arguments, scenarios::inference_process_options& into) {
   if (arguments.join.empty()) {
@@ -229,7 +248,40 @@ int place_of(const chat_arguments& arguments, scenarios::inference_process_optio
   return exit_ok;
 }
 
+/// Serves texts over HTTP until Ctrl-C. `news` becomes the function that takes news.
+int serve_http(const chat_arguments& arguments, scenarios::inference_process& by,
+               const std::shared_ptr<const learn::served_model>& model, chat_screen& screen,
+               heralds& news) {
+  scenarios::completions_options options;
+  const auto& at = *arguments.http;
+  options.address = at.find(':') == std::string::npos ? ":" + at : at;
+  options.model = model;
+  if (arguments.token_file) {
+    auto token = scenarios::read_access_token(*arguments.token_file);
+    if (!token) return fail(fmt::format("--token-file: {}", token.error()));
+    options.token = *token;
+  }
+  auto page = scenarios::load_chat_page();
+  if (!page) return fail(page.error());
+  options.page = std::move(*page);
+  options.write = [&by](scenarios::writing what) { return by.write(std::move(what)); };
+  options.cancel = [&by](std::uint64_t which) { by.cancel(which); };
+  auto server = scenarios::completions_server::listen(std::move(options));
+  if (!server) return fail(fmt::format("--http: {}", server.error()), exit_usage);
+  news.set(server->get());
+  screen.news(fmt::format("{0} has a chat box, and {0}v1 is for clients", (*server)->url()));
+  while (!interrupted() && !by.broken()) std::this_thread::sleep_for(50ms);
+  news.set(nullptr);
+  server->reset();
+  if (const auto why = by.broken()) return fail(*why, exit_run_failed);
+  return exit_ok;
+}
+
 int chat(const chat_arguments& arguments) {
+  if (arguments.http && arguments.prompt)
+    return fail("--http and --prompt: serve texts over HTTP, or write one text", exit_usage);
+  if (arguments.token_file && !arguments.http)
+    return fail("--token-file is for --http", exit_usage);
   if (auto valid = learn::validate(arguments.sampling); !valid)
     return fail(valid.error(), exit_usage);
   if (std::any_of(arguments.stops.begin(), arguments.stops.end(),
@@ -246,7 +298,9 @@ int chat(const chat_arguments& arguments) {
         split_layers(static_cast<std::uint32_t>(model->model->layers()), arguments.servers);
   chat_screen screen;
   options.say = [&](const std::string& line) { screen.news(line); };
+  heralds http;
   options.on_news = [&](const scenarios::inference_news& news) {
+    http.tell(news);
     if (news.what == scenarios::inference_news::kind::route)
       screen.route(news.text);
     else
@@ -255,6 +309,7 @@ int chat(const chat_arguments& arguments) {
   catch_interrupts();
   auto process = scenarios::inference_process::start(std::move(options));
   if (!process) return fail(process.error());
+  if (arguments.http) return serve_http(arguments, **process, model, screen, http);
   writer writes(**process, *model, arguments, screen);
   if (arguments.prompt) {
     if (arguments.prompt->empty()) return fail("--prompt: give at least one word", exit_usage);
@@ -306,6 +361,16 @@ void add_chat(CLI::App& app, action& chosen) {
       ->add_option("--prompt", arguments->prompt,
                    "write one text after this, and end (default: read lines from stdin)")
       ->type_name("TEXT");
+  command
+      ->add_option("--http", arguments->http,
+                   "serve texts over HTTP in the completions and chat protocol, and a page with a "
+                   "chat box (a port alone: at 127.0.0.1)")
+      ->type_name("[HOST:]PORT");
+  command
+      ->add_option("--token-file", arguments->token_file,
+                   "with --http: clients give the token in this file (Authorization: Bearer). "
+                   "An address that other machines reach needs it")
+      ->type_name("FILE");
   command->add_option("--tokens", arguments->tokens, "the most tokens of a text")
       ->type_name("N")
       ->capture_default_str()

@@ -78,6 +78,7 @@ int serve_model(const serve_model_arguments& arguments) {
   while (!interrupted() && !server.broken()) std::this_thread::sleep_for(50ms);
   if (const auto why = server.broken()) return fail(*why, exit_run_failed);
   server.drain();
+  std::this_thread::sleep_for(100ms); // a server without sessions is drained at once
   const auto until = std::chrono::steady_clock::now() + *patience;
   if (!server.drained()) say("takes no new text, and finishes those that it has");
   while (!server.drained() && !interrupted_again() && std::chrono::steady_clock::now() < until)

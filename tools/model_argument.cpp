@@ -20,8 +20,8 @@ constexpr std::int64_t random_layers = 5;
 void model_argument::add_to(CLI::App& command) {
   command
       .add_option("model", path,
-                  "a .bin of llama2.c, a folder of Hugging Face with a LLaMA, a checkpoint of a "
-                  "transformer, or 'random': 5 layers with random weights, which write no language")
+                  "a .bin of llama2.c, a folder of Hugging Face with a LLaMA, or a checkpoint of a "
+                  "transformer. 'random' is 5 layers with random weights, which write no language")
       ->required()
       ->type_name("MODEL");
   command

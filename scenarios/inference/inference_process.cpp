@@ -30,7 +30,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr data_rate no_limit{1e12}; // of the emulated lines
+constexpr data_rate no_limit{1e12}; // the rate of emulated lines
 
 /// A text that is being written. Its mutex is held during callbacks.
 struct text_in_work {
@@ -372,7 +372,7 @@ private:
   }
 
   void say(const std::string& line) {
-    if (options_.say) options_.say(line);
+    if (options_.say && !ends_) options_.say(line);
   }
 
   /// Introduces the DHT nodes of two hosts that have a link.

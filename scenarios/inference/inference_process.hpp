@@ -1,8 +1,8 @@
 // One process of an inference swarm on the wall clock. It holds servers, or a client that writes,
 // or both.
 // - Alone: its servers and its client are hosts of an emulated network without delay.
-// - In a swarm of processes: it is one host on the real network (netem/wire/network.hpp), with the
-//   keys of the swarm, and holds one server or the client.
+// - In a swarm of processes: it is one host on the real network (netem/wire/network.hpp). It has
+//   the keys of the swarm, and holds one server or the client.
 // Hosts of one swarm serve one model. The network refuses hosts with another one.
 #pragma once
 
@@ -34,7 +34,7 @@ struct inference_place {
   std::optional<netem::wire::credentials> keys; ///< empty: no encryption, no authentication
 };
 
-/// What happens to a text. The lines are for people.
+/// An event of a text, for people.
 struct inference_news {
   enum class kind : std::uint8_t { route, lost, missing } what = kind::route;
   std::uint64_t writing = 0; ///< the number that write() returned
@@ -45,7 +45,7 @@ struct inference_news {
     std::string server;
     actors::layer_span layers;
   };
-  std::vector<hop> hops; ///< of a route, in the order of the layers
+  std::vector<hop> hops; ///< the hops of a route, in the order of the layers
 };
 
 struct inference_process_options {

@@ -9,8 +9,8 @@ namespace shoal::scenarios {
 
 namespace {
 
-/// The length of the character that begins at `at`: 0 if no character does, and more than the bytes
-/// that are left if it is cut off.
+/// The length of the character that begins at `at`, or 0 if no character does. The end of the bytes
+/// may cut the character off.
 std::size_t character_at(std::string_view bytes, std::size_t at) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(bytes[i]); };
   const auto lead = byte(at);
