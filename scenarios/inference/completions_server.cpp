@@ -26,7 +26,7 @@ namespace {
 using steady = std::chrono::steady_clock;
 
 constexpr unsigned most_connections = 128, most_texts = 32, idle_seconds = 15;
-constexpr std::size_t header_bytes = 16 * 1024;
+constexpr std::size_t header_bytes = 16 * 1024, most_read_bytes = 16 * most_request_bytes;
 constexpr auto time_to_ask = std::chrono::seconds(10), time_to_take = std::chrono::seconds(60);
 constexpr std::chrono::seconds time_for_token{120}, time_between_beats{5};
 
@@ -85,7 +85,7 @@ struct completions_server::state {
   /// A request while its bytes come, and its text.
   struct request {
     std::string body;
-    bool too_long = false;
+    std::size_t bytes = 0; ///< of the body, also those that are not kept
     std::shared_ptr<job> text;
   };
   struct connection {
@@ -157,15 +157,16 @@ MHD_Result completions_server::state::on_request(void* self, MHD_Connection* to,
     const std::string_view digits = length == nullptr ? "" : length;
     std::size_t bytes = 0;
     const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), bytes);
-    if (read.ec == std::errc::result_out_of_range || bytes > most_request_bytes)
+    if (read.ec == std::errc::result_out_of_range || bytes > most_read_bytes)
       return refuse(to, {413, fmt::format("a request has at most {} bytes", most_request_bytes)});
     return MHD_YES;
   }
   auto& from = *static_cast<request*>(*seen);
   if (*size > 0) {
-    from.too_long = from.too_long || from.body.size() + *size > most_request_bytes;
-    if (from.too_long) return MHD_NO; // an answer would have to wait for all of the body
-    from.body.append(upload, *size);
+    // A client that sends reads no answer yet. So a long body is read to its end, within limits.
+    from.bytes += *size;
+    if (from.bytes > most_read_bytes) return MHD_NO;
+    if (from.bytes <= most_request_bytes) from.body.append(upload, *size);
     *size = 0;
     return MHD_YES;
   }
@@ -176,6 +177,8 @@ MHD_Result completions_server::state::answer(MHD_Connection* to, const char* pat
                                              const char* method, request& from) {
   if (from.text) return answer_whole(to, from.text); // the text is over
   now(to, connection::taking);
+  if (from.bytes > most_request_bytes)
+    return refuse(to, {413, fmt::format("a request has at most {} bytes", most_request_bytes)});
   const auto header = [&](const char* name) -> std::optional<std::string_view> {
     const char* out = MHD_lookup_connection_value(to, MHD_HEADER_KIND, name);
     return out == nullptr ? std::nullopt : std::optional<std::string_view>(out);

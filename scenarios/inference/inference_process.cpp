@@ -62,24 +62,6 @@ private:
   std::function<void(const std::string&)> then_;
 };
 
-/// The mean time of one token through one layer, over a few tokens.
-duration measure_layer_time(const std::vector<std::shared_ptr<const learn::served_block>>& blocks) {
-  constexpr std::size_t tokens = 8;
-  const auto began = std::chrono::steady_clock::now();
-  for (const auto& block : blocks) {
-    auto cache = block->make_cache(1, tokens).value();
-    std::vector<float> x(block->width(), 0.5F);
-    for (std::size_t i = 0; i < tokens; ++i) {
-      const learn::cached_step step[] = {{&cache, 1, x}};
-      // A model that overflows here takes as long as another one.
-      static_cast<void>(block->extend(step));
-    }
-  }
-  const auto took = std::chrono::steady_clock::now() - began;
-  return std::chrono::duration_cast<duration>(took) /
-         static_cast<std::int64_t>(std::max<std::size_t>(blocks.size(), 1) * tokens);
-}
-
 /// The text on which all hosts of a swarm agree.
 std::string swarm_text(const learn::served_model& model) {
   return fmt::format("inference\n{}\n{}\n", model.name, model.identity().hex());
@@ -393,12 +375,24 @@ private:
                                  : found->second;
   }
 
+  void tell_missing(std::uint64_t number, const std::string& text) {
+    {
+      std::lock_guard guard(mutex_);
+      if (missing_.erase(number) == 0 || !texts_.contains(number)) return;
+    }
+    options_.on_news({inference_news::kind::missing, number, text, {}});
+  }
+
   void observe(const actors::host&, const actors::observation& seen) {
     using kind = inference_news::kind;
     if (actors::holds_alternative<actors::server_drained>(seen)) ++drained_;
     if (!options_.on_news) return;
     inference_news news;
     if (const auto* route = actors::get_if<actors::route_chosen>(&seen)) {
+      {
+        std::lock_guard guard(mutex_);
+        missing_.erase(route->request);
+      }
       news.what = kind::route;
       news.writing = route->request;
       for (const auto& hop : route->hops) {
@@ -411,11 +405,16 @@ private:
       news.writing = lost->request;
       news.text = fmt::format("{}: {}", name_of_peer(lost->server), lost->reason());
     } else if (const auto* missing = actors::get_if<actors::layers_missing>(&seen)) {
-      if (!options_.place) return;
-      news.what = kind::missing;
-      news.writing = missing->request;
-      news.text =
+      // Soon after the start, or after a loss, records may still be on their way.
+      {
+        std::lock_guard guard(mutex_);
+        missing_.insert(missing->request);
+      }
+      const auto text =
           fmt::format("no server holds layers {}: waiting for one", to_text(missing->layers));
+      in_->clock().at(in_->clock().now() + missing_for,
+                      [this, number = missing->request, text] { tell_missing(number, text); });
+      return;
     } else {
       return;
     }
@@ -423,6 +422,7 @@ private:
   }
 
   static constexpr std::size_t most_names = 4096;
+  static constexpr duration missing_for = 2s;
 
   const inference_process_options options_;
   const learn::served_model& model_;
@@ -440,6 +440,7 @@ private:
   std::atomic<bool> ends_{false};
   mutable std::mutex mutex_; // guards the members below
   std::map<std::uint64_t, std::shared_ptr<text_in_work>> texts_;
+  std::set<std::uint64_t> missing_; // texts that lack servers
   std::map<actors::peer_id, std::string> names_;
   std::map<std::string, std::set<std::string>> refused_; // by address
   caf::actor own_node_;

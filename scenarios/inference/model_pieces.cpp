@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstdint>
 
 namespace shoal::scenarios {
@@ -20,6 +22,23 @@ model_pieces pieces_of(const learn::served_model& model, actors::layer_span laye
       decoder.ends(model.part(decoder.embedding_tensors()), model.part(decoder.head_tensors()))
           .value();
   return out;
+}
+
+duration measure_layer_time(const std::vector<std::shared_ptr<const learn::served_block>>& blocks) {
+  constexpr std::size_t tokens = 8;
+  const auto began = std::chrono::steady_clock::now();
+  for (const auto& block : blocks) {
+    auto cache = block->make_cache(1, tokens).value();
+    std::vector<float> x(block->width(), 0.5F);
+    for (std::size_t i = 0; i < tokens; ++i) {
+      const learn::cached_step step[] = {{&cache, 1, x}};
+      // A model that overflows here takes as long as another one.
+      static_cast<void>(block->extend(step));
+    }
+  }
+  const auto took = std::chrono::steady_clock::now() - began;
+  return std::chrono::duration_cast<duration>(took) /
+         static_cast<std::int64_t>(std::max<std::size_t>(blocks.size(), 1) * tokens);
 }
 
 std::string to_text(actors::layer_span layers) {
