@@ -1,6 +1,5 @@
 // shoal node: one host of a swarm of real hosts.
 #include "actors/conduct/conducts.hpp"
-#include "netem/wire/address.hpp"
 #include "scenarios/observe/summary.hpp"
 #include "scenarios/runner/bans_file.hpp"
 #include "scenarios/runner/runner.hpp"
@@ -10,6 +9,7 @@
 #include "tools/exit_codes.hpp"
 #include "tools/interrupts.hpp"
 #include "tools/live_line.hpp"
+#include "tools/place_arguments.hpp"
 #include "tools/runner_arguments.hpp"
 #include "tools/wire_arguments.hpp"
 
@@ -31,70 +31,10 @@ struct node_arguments {
   scenario_arguments scenario;
   runner_arguments runner;
   key_arguments keys;
-  std::string name, group, listen, advertise, uplink, relay, conduct;
-  std::vector<std::string> join;
-  bool outbound_only = false, shape = false, pace = false;
+  place_arguments place;
+  std::string name, group, uplink, relay, conduct;
+  bool shape = false, pace = false;
 };
-
-/// Checks the addresses. Prints every error; returns false if there is one.
-bool addresses(const node_arguments& from, scenarios::node_options& into) {
-  bool good = true;
-  auto parse = [&](const char* option, const std::string& text) {
-    auto out = netem::wire::parse_address(text);
-    if (!out) {
-      fmt::print(stderr, "error: {}: {}\n", option, out.error());
-      good = false;
-    }
-    return out;
-  };
-  if (!from.listen.empty())
-    if (auto at = parse("--listen", from.listen)) into.listen = *at;
-  if (!from.advertise.empty())
-    if (auto at = parse("--advertise", from.advertise)) into.advertise = at->text();
-  for (const auto& each : from.join)
-    if (auto at = parse("--join", each)) {
-      // The name is resolved now, because later the node would only retry again and again.
-      if (auto numbers = netem::wire::resolve(*at); !numbers) {
-        fmt::print(stderr, "error: --join: {}\n", numbers.error());
-        good = false;
-      }
-      into.join.push_back(*at);
-    }
-  if (!good) return false;
-  if (into.listen && from.outbound_only) {
-    fmt::print(
-        stderr,
-        "error: --listen and --outbound-only: either others reach this host or they do not\n");
-    return false;
-  }
-  if (!into.listen && !from.outbound_only) {
-    fmt::print(stderr,
-               "error: give the address of this host with --listen HOST:PORT, or say that others "
-               "cannot reach it with --outbound-only\n");
-    return false;
-  }
-  if (from.outbound_only && into.join.empty()) {
-    fmt::print(stderr,
-               "error: a host that others cannot reach has to --join a host that they can reach\n");
-    return false;
-  }
-  const auto any = into.listen && (into.listen->host == "0.0.0.0" || into.listen->host == "::");
-  if (any && into.advertise.empty()) {
-    // Other hosts cannot dial a wildcard address. They can dial this machine's name where names
-    // resolve.
-    const auto name = host_name();
-    auto numbers = netem::wire::resolve({name, into.listen->port});
-    if (!numbers || numbers->host.starts_with("127.")) {
-      fmt::print(stderr,
-                 "error: --listen {} listens on all interfaces; give the address that others dial "
-                 "with --advertise HOST:PORT\n",
-                 from.listen);
-      return false;
-    }
-    into.advertise = netem::wire::address{numbers->host, into.listen->port}.text();
-  }
-  return true;
-}
 
 /// The command line that every joining host types alike. Names, addresses and keys differ between
 /// hosts.
@@ -118,7 +58,11 @@ int run(node_arguments arguments) {
   node.shape = arguments.shape;
   node.pace = arguments.pace;
   node.invitation = invitation(arguments);
-  if (!addresses(arguments, node)) return exit_usage;
+  auto place = arguments.place.parse();
+  if (!place) return exit_usage;
+  node.listen = place->listen;
+  node.advertise = place->advertise;
+  node.join = std::move(place->join);
   std::optional<netem::wire::credentials> credentials;
   if (const int code = arguments.keys.load(credentials); code != exit_ok) return code;
   if (credentials) {
@@ -229,22 +173,7 @@ void add_node(CLI::App& app, action& chosen) {
       ->add_option("--group", arguments->group,
                    "the scenario's group with the settings of this host")
       ->type_name("GROUP");
-  command
-      ->add_option("--listen", arguments->listen,
-                   "the address at which others reach this host, as 0.0.0.0:7000")
-      ->type_name("HOST:PORT");
-  command
-      ->add_option("--advertise", arguments->advertise,
-                   "the address that others dial, if it is another one")
-      ->type_name("HOST:PORT");
-  command->add_flag("--outbound-only", arguments->outbound_only,
-                    "others cannot dial this host; they reach it over the links that it opens");
-  command
-      ->add_option("--join", arguments->join,
-                   "a running host of the swarm; repeatable. The first host of a swarm joins "
-                   "no host, and may name itself")
-      ->type_name("HOST:PORT")
-      ->allow_extra_args(false);
+  arguments->place.add_to(*command);
   arguments->keys.add_to(*command);
   command
       ->add_option("--uplink", arguments->uplink,

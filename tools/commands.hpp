@@ -28,6 +28,8 @@ void add_drain(CLI::App& app, action& chosen);
 void add_compare(CLI::App& app, action& chosen);
 void add_report(CLI::App& app, action& chosen);
 void add_serve(CLI::App& app, action& chosen);
+void add_serve_model(CLI::App& app, action& chosen);
+void add_chat(CLI::App& app, action& chosen);
 void add_explain(CLI::App& app, action& chosen);
 void add_trace(CLI::App& app, action& chosen);
 void add_chaos(CLI::App& app, action& chosen);

@@ -30,4 +30,8 @@ bool interrupted() noexcept {
   return count > 0;
 }
 
+bool interrupted_again() noexcept {
+  return count > 1;
+}
+
 } // namespace shoal::tools

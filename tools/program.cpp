@@ -63,6 +63,8 @@ int run_program(int argc, char** argv) {
   add_bench(app, chosen);
   add_evaluate(app, chosen);
   add_generate(app, chosen);
+  add_chat(app, chosen);
+  add_serve_model(app, chosen);
   add_memory(app, chosen);
   add_verify_data(app, chosen);
   add_keys(app, chosen);

@@ -22,7 +22,9 @@ constexpr unsigned most_strikes = 8;
 inference_client::inference_client(caf::actor_config& config, host& on,
                                    inference_client_config options)
     : protocol_actor(config, on), options_(std::move(options)),
-      names_(on.random_stream("inference.sessions")),
+      names_(on.random_stream(options_.instance == 0
+                                  ? std::string{"inference.sessions"}
+                                  : fmt::format("inference.sessions.{}", options_.instance))),
       routes_(on.random_stream("inference.routes")) {
   SHOAL_CHECK(options_.ends != nullptr, "a client has the ends of its model");
   SHOAL_CHECK(options_.beams > 0, "a client has a beam");
@@ -78,6 +80,10 @@ caf::behavior inference_client::make_behavior() {
         pump();
       },
       [this](const tick& t) {
+        if (t.kind == leave) {
+          if (now_) close_sessions();
+          return quit();
+        }
         if (t.kind == look_up && t.token == look_ups_) ask_servers();
         if (t.kind == step_late && now_ && t.token == last_token_)
           if (const auto lost = now_->chain.lost_request(t.token)) {
@@ -112,11 +118,16 @@ void inference_client::read(const found& m) {
         record->layers.last > options_.ends->layers())
       continue;
     const auto peer = here().peer_of(caf::actor_cast<caf::strong_actor_ptr>(entry.address));
-    if (peer == 0 || gone_.contains(peer)) continue;
+    if (peer == 0) continue;
+    if (const auto gone = gone_.find(peer); gone != gone_.end()) {
+      if (entry.expires_utc_ns <= gone->second) continue;
+      gone_.erase(gone);
+    }
     seen.insert(peer);
     auto& server = servers_[peer];
     server.address = entry.address;
     server.record = *record;
+    server.expires_utc_ns = entry.expires_utc_ns;
   }
   std::erase_if(servers_, [&](const auto& each) {
     return !seen.contains(each.first) && !each.second.watched;
@@ -147,7 +158,7 @@ void inference_client::begin() {
       send(what.reply_to, generated{what.token, {}, why});
       continue;
     }
-    auto random = stream(options_.seed, "sampling", what.token);
+    auto random = stream(options_.seed, "sampling", options_.draws_as.value_or(what.token));
     now_.emplace(running{std::move(what),
                          span_chain(static_cast<std::uint32_t>(options_.ends->layers()),
                                     options_.beams, all, options_.ends->width()),
@@ -275,11 +286,15 @@ void inference_client::token_from(const std::vector<float>& output) {
   now_->chain.feed(*options_.ends->embed(next));
 }
 
-void inference_client::finish(std::string why) {
+void inference_client::close_sessions() {
   for (const auto& each : now_->chain.holders())
     if (each.server)
       if (const auto server = servers_.find(*each.server); server != servers_.end())
         send(server->second.address, session_closed{each.session});
+}
+
+void inference_client::finish(std::string why) {
+  close_sessions();
   here().observe(request_done{now_->what.token, now_->tokens.size(), now_->chain.replayed()});
   send(now_->what.reply_to, generated{now_->what.token, std::move(now_->tokens), std::move(why)});
   now_.reset();
@@ -306,8 +321,11 @@ void inference_client::on_down(const caf::actor_addr& whom) {
   if (found == by_address_.end()) return;
   const auto server = found->second;
   by_address_.erase(found);
-  servers_.erase(server);
-  gone_.insert(server);
+  const auto known = servers_.find(server);
+  if (known != servers_.end()) {
+    gone_.insert_or_assign(server, known->second.expires_utc_ns);
+    servers_.erase(known);
+  }
   if (now_ && now_->chain.lost(server)) {
     here().observe(span_lost{now_->what.token, server, refusal::none});
     pump();

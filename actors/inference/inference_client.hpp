@@ -32,6 +32,10 @@ struct inference_client_config {
   std::shared_ptr<const learn::served_ends> ends;
   learn::sampling_options sampling;
   std::uint64_t seed = 1;
+  /// Requests draw their tokens as if they had this number. Empty: each has its own.
+  std::optional<std::uint64_t> draws_as;
+  /// Differs between the clients of one host, so that their sessions have different names.
+  std::uint64_t instance = 0;
   std::optional<learn::token_id> stop; ///< this token ends the text, and is not part of it
   std::size_t beams = 1;               ///< more than 1: beam search, and `sampling` is not used
   bool spreads = false; ///< weighted_route() in place of fastest_route(), to share out the load
@@ -49,15 +53,18 @@ struct inference_client_config {
 
 class inference_client final : public protocol_actor {
 public:
+  /// Timers. `leave` may come from the owner of the host: the client closes its sessions and ends.
+  enum timer : std::uint32_t { look_up, step_late, leave };
+
   inference_client(caf::actor_config& config, host& on, inference_client_config options);
   caf::behavior make_behavior() override;
   void on_exit() override;
 
 private:
-  enum timer : std::uint32_t { look_up, step_late };
   struct known_server {
     caf::actor address;
     server_record record;
+    std::int64_t expires_utc_ns = 0;
     std::optional<double> round_trip; ///< seconds, measured
     duration banned_until{};
     unsigned strikes = 0;
@@ -82,6 +89,7 @@ private:
   void beams_from(const std::vector<float>& logits);
   void accept(learn::token_id token);
   void finish(std::string why);
+  void close_sessions();
   void read(const found& m);
   /// Reports the loss, and closes the session. With `bans`, the server gets no work for a while.
   void lose(const span_chain::lost_span& span, refusal why, bool bans);
@@ -92,7 +100,9 @@ private:
   inference_client_config options_;
   std::map<peer_id, known_server> servers_;
   std::map<caf::actor_addr, peer_id> by_address_; // watched
-  std::set<peer_id> gone_;                        // incarnations that died
+  /// Servers that died or were cut off, and when their last known record ends (UTC). One that was
+  /// cut off comes back with a newer record.
+  std::map<peer_id, std::int64_t> gone_;
   std::deque<generate_request> queue_;
   std::optional<running> now_;
   rng names_, routes_;

@@ -38,16 +38,19 @@ caf::behavior inference_server::make_behavior() {
       [this](const pass_request& m) { receive(m); },
       [this](const session_closed& m) {
         sessions_.close({sender_peer(), m.session});
+        note_if_drained();
       },
       [this](const work_done&) { computed(); },
       [this](const tick& t) {
         if (t.kind == renew) {
           sessions_.expire(now());
+          note_if_drained();
           publish();
           set_timer(options_.record_lifetime / 3, renew);
         } else if (t.kind == drain) {
           draining_ = true;
           publish();
+          note_if_drained();
         }
       },
   };
@@ -62,6 +65,12 @@ void inference_server::publish() {
   entry.value = mine.pack();
   entry.expires_utc_ns = here().utc_ns() + options_.record_lifetime.count();
   send(options_.dht, store{servers_key(options_.model), std::move(entry)});
+}
+
+/// Passes without state are short, and their clients send them elsewhere again.
+void inference_server::note_if_drained() {
+  if (draining_ && sessions_.size() == 0 && !std::exchange(drained_, true))
+    here().observe(server_drained{});
 }
 
 void inference_server::receive(const inference_step& m) {
@@ -141,8 +150,12 @@ refusal inference_server::prepare(job& step) {
       made.caches.push_back(std::make_shared<learn::kv_cache>(std::move(*cache)));
     }
     session = &sessions_.open(step.key, std::move(made), now());
-    const auto who = caf::actor_cast<caf::actor_addr>(step.reply_to);
-    if (clients_.emplace(who, step.key.first).second) monitor(step.reply_to);
+    const auto [client, is_new] =
+        clients_.try_emplace(caf::actor_cast<caf::actor_addr>(step.reply_to));
+    if (is_new) monitor(step.reply_to);
+    auto& theirs = client->second;
+    std::erase_if(theirs, [this](const auto& each) { return sessions_.find(each) == nullptr; });
+    theirs.insert(step.key);
   }
   if (session->layers != step.layers || session->samples != step.samples)
     return refusal::wrong_layers;
@@ -277,8 +290,9 @@ void inference_server::refuse(const job& what, refusal why) {
 void inference_server::on_down(const caf::actor_addr& whom) {
   const auto found = clients_.find(whom);
   if (found == clients_.end()) return;
-  sessions_.close_all(found->second);
+  for (const auto& each : found->second) sessions_.close(each);
   clients_.erase(found);
+  note_if_drained();
 }
 
 } // namespace shoal::actors

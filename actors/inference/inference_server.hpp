@@ -17,6 +17,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -77,6 +78,7 @@ private:
   void computed();
   void refuse(const job& what, refusal why);
   void publish();
+  void note_if_drained();
   void on_down(const caf::actor_addr& whom) override;
   layer_span held() const noexcept { return options_.layers; }
 
@@ -84,8 +86,9 @@ private:
   session_table sessions_;
   std::deque<job> steps_, passes_;
   std::shared_ptr<batch> running_;
-  std::map<caf::actor_addr, peer_id> clients_; // watched
-  bool draining_ = false;
+  /// The clients that are watched, and the sessions that each has opened.
+  std::map<caf::actor_addr, std::set<session_table::key>> clients_;
+  bool draining_ = false, drained_ = false;
 };
 
 } // namespace shoal::actors

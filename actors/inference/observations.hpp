@@ -57,6 +57,11 @@ struct request_done {
   std::string logged_fields() const;
 };
 
+/// A draining server has no session any more.
+struct server_drained {
+  static constexpr std::string_view observed_as = "server_drained";
+};
+
 /// A server has computed a batch of steps.
 struct batch_done {
   static constexpr std::string_view observed_as = "batch_done";

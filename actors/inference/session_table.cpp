@@ -69,14 +69,6 @@ void session_table::close(const key& which) {
   if (const auto found = sessions_.find(which); found != sessions_.end()) erase(found);
 }
 
-std::size_t session_table::close_all(peer_id client) {
-  std::size_t out = 0;
-  for (auto at = sessions_.lower_bound({client, 0});
-       at != sessions_.end() && at->first.first == client; ++out)
-    at = erase(at);
-  return out;
-}
-
 std::size_t session_table::expire(duration now) {
   std::size_t out = 0;
   for (auto at = sessions_.begin(); at != sessions_.end();)

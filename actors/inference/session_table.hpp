@@ -64,8 +64,6 @@ public:
   /// Null if there is none.
   session* find(const key& which);
   void close(const key& which);
-  /// Closes all sessions of a client's host. Returns how many there were.
-  std::size_t close_all(peer_id client);
   /// Closes sessions that were idle for too long. Returns how many there were.
   std::size_t expire(duration now);
 

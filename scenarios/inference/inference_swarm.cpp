@@ -7,15 +7,18 @@
 #include "actors/inference/observations.hpp"
 #include "actors/observe.hpp"
 #include "kernels/base/check.hpp"
+#include "scenarios/inference/model_pieces.hpp"
 #include "scenarios/runner/world.hpp"
 
 #include <caf/send.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <utility>
 
 namespace shoal::scenarios {
@@ -25,6 +28,8 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto settling = 3s; // between the start of the servers and that of the clients
+constexpr auto settling_loopback = 100ms;
+constexpr auto detection_loopback = 2s;
 
 /// Takes the answer of a client.
 class reader final : public actors::protocol_actor {
@@ -40,10 +45,6 @@ private:
   std::function<void(const actors::generated&)> then_;
 };
 
-std::string to_text(actors::layer_span layers) {
-  return fmt::format("{}:{}", layers.first, layers.last);
-}
-
 class swarm_run {
 public:
   explicit swarm_run(const inference_swarm& what) : what_(what), model_(*what.model) {
@@ -51,6 +52,17 @@ public:
     options.seed = what.seed;
     options.compute_threads = 1;
     options.on_event = [](const netem::delivered_event&) {};
+    if (what_.real_sockets) {
+      options.mode = netem::time_mode::wall_clock;
+      options.detection_time = detection_loopback;
+      options.real.emplace();
+      options.real->options.scenario = "inference";
+      options.real->paced = false;
+      options.real->host = [](const std::string&) {
+        return netem::wire::host_options{
+            .name = {}, .listen = netem::wire::address{"127.0.0.1", 0}, .advertise = {}};
+      };
+    }
     in_ = std::make_unique<world>(std::move(options));
     in_->on_observation = [this](const actors::host& from, const actors::observation& seen) {
       observe(from, seen);
@@ -60,18 +72,10 @@ public:
     };
     out_.texts.resize(what.clients);
     out_.finished.resize(what.clients);
-    const auto layers = static_cast<std::size_t>(model_.model->layers());
-    for (std::size_t i = 0; i < layers; ++i) {
-      const learn::layer_range one{static_cast<std::int64_t>(i), static_cast<std::int64_t>(i) + 1};
-      blocks_.push_back(
-          model_.model
-              ->block(one, model_.part(model_.model->block_tensors(one).value()), what.weights)
-              .value());
-    }
-    ends_ = model_.model
-                ->ends(model_.part(model_.model->embedding_tensors()),
-                       model_.part(model_.model->head_tensors()))
-                .value();
+    auto pieces =
+        pieces_of(model_, {0, static_cast<std::uint32_t>(model_.model->layers())}, what.weights);
+    blocks_ = std::move(pieces.layers);
+    ends_ = std::move(pieces.ends);
     digest_ = model_.identity().prefix();
   }
   ~swarm_run() {
@@ -92,15 +96,18 @@ public:
       lives_.push_back(stream(what_.seed, "inference.lives", i));
       start_server(i);
     }
-    in_->clock().run(settling);
+    in_->clock().run(what_.real_sockets ? in_->clock().now() + settling_loopback : settling);
     out_.began = in_->clock().now();
     for (std::size_t i = 0; i < what_.clients; ++i) start_client(i);
     const auto until = out_.began + what_.stop_time;
     while (done_ < what_.clients && !out_.stopped && in_->clock().now() < until) {
       const auto before = in_->clock().now();
-      in_->clock().run(until);
+      // On the wall clock, a stop that comes between two calls would be lost.
+      in_->clock().run(what_.real_sockets ? std::min(until, before + 100ms) : until);
       if (in_->clock().now() == before && done_ < what_.clients) break;
     }
+    if (what_.real_sockets) in_->clock().settle();
+    const std::lock_guard guard(guard_);
     out_.ended = in_->clock().now();
     for (std::size_t c = 0; c < 4; ++c) out_.bytes += net.traffic_bytes(c);
     out_.bypassed = net.bypassed();
@@ -123,8 +130,11 @@ private:
 
   void start_server(std::size_t i) {
     auto& host = in_->boot(machines_[i]);
-    server_of_[in_->index_of(host)] = i;
-    names_[host.id()] = fmt::format("server-{}", i);
+    {
+      const std::lock_guard guard(guard_);
+      server_of_[in_->index_of(host)] = i;
+      names_[host.id()] = fmt::format("server-{}", i);
+    }
     actors::inference_server_config config;
     config.model = model_.name;
     config.model_digest = digest_;
@@ -142,26 +152,37 @@ private:
   }
 
   duration drawn(std::size_t server, duration mean) {
+    const std::lock_guard guard(guard_);
     return from_seconds(-std::log(1 - lives_[server].uniform()) * to_seconds(mean));
   }
 
   void kill(netem::host_index host) {
     if (!in_->net().alive(host)) return;
-    const auto i = server_of_.at(host);
-    ++out_.deaths;
+    std::size_t i = 0;
+    {
+      const std::lock_guard guard(guard_);
+      i = server_of_.at(host);
+      ++out_.deaths;
+    }
     in_->net().kill(host, netem::kill_scope::process);
     in_->clock().at(in_->clock().now() + drawn(i, what_.downtime), [this, i] { start_server(i); });
   }
 
   void reached(netem::host_index host, std::string_view point) {
-    const auto count = ++reached_[std::string{point}];
+    const auto count = [&] {
+      const std::lock_guard guard(guard_);
+      return ++reached_[std::string{point}];
+    }();
     for (const auto& death : what_.deaths)
       if (death.point == point && death.count == count) kill(host);
   }
 
   void start_client(std::size_t i) {
     auto& host = in_->boot(add_machine(fmt::format("client-{}", i)));
-    client_of_[in_->index_of(host)] = i;
+    {
+      const std::lock_guard guard(guard_);
+      client_of_[in_->index_of(host)] = i;
+    }
     actors::inference_client_config config;
     config.model = model_.name;
     config.model_digest = digest_;
@@ -173,6 +194,7 @@ private:
     config.stop = model_.stop;
     config.dht = start_node(host);
     config.on_token = [this, i](std::uint64_t, learn::token_id token) {
+      const std::lock_guard guard(guard_);
       ++out_.tokens;
       if (what_.on_token) what_.on_token(i, token);
       if (what_.proceed && !what_.proceed()) {
@@ -183,6 +205,7 @@ private:
     clients_.push_back(in_->spawn<actors::inference_client>(host, std::move(config)));
     const auto answer = in_->spawn<reader>(host, [this, i](const actors::generated& m) {
       SHOAL_CHECK(m.why.empty(), "run_inference_swarm() has checked the prompt");
+      const std::lock_guard guard(guard_);
       out_.texts[i] = m.tokens;
       out_.finished[i] = in_->clock().now();
       if (++done_ == what_.clients) in_->clock().request_stop();
@@ -199,6 +222,7 @@ private:
   }
 
   void observe(const actors::host& from, const actors::observation& seen) {
+    const std::lock_guard guard(guard_);
     if (actors::holds_alternative<actors::misbehaved>(seen)) ++out_.misbehaved;
     const auto client = client_of_.find(in_->index_of(from));
     if (client == client_of_.end()) return;
@@ -252,7 +276,8 @@ private:
   std::map<netem::host_index, std::size_t> server_of_, client_of_;
   std::map<actors::peer_id, std::string> names_;
   std::map<std::string, std::uint64_t> reached_;
-  std::size_t done_ = 0;
+  std::atomic<std::size_t> done_{0};
+  std::mutex guard_; // on the wall clock, guards the figures and the maps
 };
 
 result<void> check(const inference_swarm& what) {

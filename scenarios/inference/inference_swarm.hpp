@@ -1,5 +1,6 @@
-// A swarm that serves a language model, in virtual time: hosts with servers that come and go, and
-// clients that write. Its actors are those of every world (actors/inference/).
+// A swarm that serves a language model: hosts with servers that come and go, and clients that
+// write. The swarm runs in virtual time, or over real sockets of this machine on the wall clock.
+// Its actors are those of every world (actors/inference/).
 #pragma once
 
 #include "actors/inference/route.hpp"
@@ -30,6 +31,7 @@ struct inference_swarm {
   const learn::served_model* model = nullptr; ///< required; outlives the run
   std::vector<actors::layer_span> servers;    ///< the layers of each
   std::size_t clients = 1;
+  bool real_sockets = false; ///< loopback: `delay`, `rate` and `layer_time` do not count
   std::vector<learn::token_id> prompt;
   std::uint32_t tokens = 100; ///< that each client writes
   learn::sampling_options sampling{.temperature = 0};

@@ -11,6 +11,8 @@ namespace shoal::scenarios {
 
 namespace {
 
+namespace fs = std::filesystem;
+
 constexpr std::string_view mark = R"(<script id="shoal-data" type="application/json">)";
 
 /// Escapes '<' for a script element, where '</script' would end the element. JSON has '<' only in
@@ -26,19 +28,21 @@ std::string for_script(std::string_view json) {
   return out;
 }
 
+/// The files that may be the page: the one that `variable` names, else those beside the program.
+std::vector<fs::path> places_of(const char* name, const char* variable) {
+  if (const char* given = std::getenv(variable); given != nullptr && *given != '\0') return {given};
+  std::error_code error;
+  const fs::path program = fs::read_symlink("/proc/self/exe", error);
+  std::vector<fs::path> out;
+  for (const char* place : {"../web", "../share/shoal"})
+    out.push_back((program.parent_path() / place / name).lexically_normal());
+  return out;
+}
+
 } // namespace
 
 result<std::string> load_page() {
-  namespace fs = std::filesystem;
-  std::vector<fs::path> places;
-  if (const char* given = std::getenv("SHOAL_PAGE"); given != nullptr && *given != '\0') {
-    places.emplace_back(given);
-  } else {
-    std::error_code error;
-    const fs::path program = fs::read_symlink("/proc/self/exe", error);
-    for (const char* place : {"../web/page.html", "../share/shoal/page.html"})
-      places.push_back((program.parent_path() / place).lexically_normal());
-  }
+  const auto places = places_of("page.html", "SHOAL_PAGE");
   std::error_code error;
   for (const fs::path& place : places)
     if (fs::is_regular_file(place, error)) {
@@ -50,6 +54,14 @@ result<std::string> load_page() {
   return failure{
       fmt::format("the page was not built ('{}' is not there): that takes Node 18 and npm",
                   places.front().string())};
+}
+
+result<std::string> load_chat_page() {
+  const auto places = places_of("chat.html", "SHOAL_CHAT_PAGE");
+  std::error_code error;
+  for (const fs::path& place : places)
+    if (fs::is_regular_file(place, error)) return read_file(place);
+  return failure{fmt::format("the page is missing: '{}'", places.front().string())};
 }
 
 std::string make_report(std::string page, const std::vector<reported_run>& runs) {

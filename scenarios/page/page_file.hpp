@@ -16,6 +16,9 @@ namespace shoal::scenarios {
 /// missing.
 result<std::string> load_page();
 
+/// The page with a chat box (tools/web/chat.html), found in the same way as chat.html.
+result<std::string> load_chat_page();
+
 /// A run of a report. A section 'comparison' says how far it was from the first one, as `shoal
 /// compare --json` does.
 struct reported_run {

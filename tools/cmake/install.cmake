@@ -3,7 +3,7 @@
 #   include/shoal/              headers: this folder is the include directory, so '#include "actors/host.hpp"' works there as it does here
 #   lib/                        static libraries, and lib/cmake/shoal, the package
 #   lib/shoal/                  the module that calls libtorch, where the program looks for it
-#   share/shoal/                the page of runs, where the program looks for it
+#   share/shoal/                the page of runs and that of chats, where the program looks for it
 # Each library shoal_NAME is the target shoal::NAME, in the package and in this build.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
@@ -35,7 +35,7 @@ function(shoal_export)
 endfunction()
 
 shoal_export(shoal_base shoal_kernels shoal_text shoal_formats shoal_tokenizer shoal_checkpoint shoal_decoder shoal_learn shoal_flows shoal_churn shoal_certificates shoal_netem
-  shoal_wire shoal_actors shoal_schema shoal_observe shoal_record shoal_compare shoal_page shoal_churn_engine shoal_world shoal_scenarios shoal_chaos shoal_promote
+  shoal_wire shoal_actors shoal_schema shoal_observe shoal_record shoal_compare shoal_page shoal_churn_engine shoal_world shoal_completions shoal_scenarios shoal_chaos shoal_promote
   shoal_sweep shoal_console shoal_tools)
 
 # Every user of a library links shoal_base. Its users round as Shoal does, so that two machines compute the same bits.
@@ -51,7 +51,7 @@ if(TARGET shoal_torch)
   install(TARGETS shoal_torch LIBRARY DESTINATION lib/shoal)
 endif()
 install(TARGETS shoal_sentencepiece LIBRARY DESTINATION lib/shoal)
-install(FILES "${CMAKE_BINARY_DIR}/web/page.html" DESTINATION share/shoal OPTIONAL)
+install(FILES "${CMAKE_BINARY_DIR}/web/page.html" "${CMAKE_BINARY_DIR}/web/chat.html" DESTINATION share/shoal OPTIONAL)
 
 configure_package_config_file("${CMAKE_CURRENT_LIST_DIR}/shoalConfig.cmake.in" "${CMAKE_BINARY_DIR}/package/shoalConfig.cmake"
   INSTALL_DESTINATION "${shoal_package}")

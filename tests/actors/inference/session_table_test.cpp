@@ -51,7 +51,8 @@ TEST_CASE("one client can take neither all sessions nor all of the cache") {
   CHECK(table.may_open({2, 1}, {0, 1}, 1, 50) == refusal::none);
   table.open({2, 1}, of_size({0, 1}, 1, 50), 0s);
   CHECK(table.may_open({3, 1}, {0, 1}, 1, 1) == refusal::too_many);
-  CHECK(table.close_all(1) == 2);
+  table.close({1, 1});
+  table.close({1, 2});
   CHECK(table.left() == 50);
 }
 
@@ -86,11 +87,7 @@ TEST_CASE("the quota is exact after a hundred thousand random openings and closi
     const session_table::key key{random.below(6), random.below(8)};
     const layer_span layers{0, 1 + static_cast<std::uint32_t>(random.below(3))};
     const std::size_t most = 1 + random.below(60);
-    const auto draw = random.below(20);
-    if (draw == 0) {
-      table.close_all(key.first);
-      std::erase_if(open, [&](const auto& each) { return each.first.first == key.first; });
-    } else if (draw < 8) {
+    if (random.below(20) < 8) {
       table.close(key);
       open.erase(key);
     } else if (table.may_open(key, layers, 1, most) == refusal::none) {

@@ -154,3 +154,42 @@ TEST_CASE("inference: swarms that cannot write are refused with the reason") {
   for (const char* wrong : {"", "2", "2:2", "3:1", "a:b", "0:2x", ":2", "0:"})
     CHECK(!layers_of(wrong));
 }
+
+namespace {
+
+/// Deaths over real sockets: every `stride`-th of a text of `tokens` tokens, at most `most` of
+/// them.
+void deaths_over_sockets(std::uint32_t tokens, std::uint64_t stride, std::size_t most) {
+  const auto model = learn::random_served_model(5, 1);
+  auto what = twice(model);
+  what.real_sockets = true;
+  what.tokens = tokens;
+  what.sampling = {.temperature = 1};
+  const auto alone = write_alone(model, what.prompt, tokens, what.sampling, what.seed, 1);
+  CHECK(run(what).texts[0] == alone);
+  std::size_t runs = 0, lost = 0;
+  for (std::uint64_t at = 1; runs < most && at <= 3 * tokens; at += stride)
+    for (const auto point : probes::all) {
+      what.deaths = {{std::string{point}, at}};
+      const auto one = run(what);
+      CAPTURE(point);
+      CAPTURE(at);
+      REQUIRE(one.texts[0] == alone);
+      ++runs;
+      lost += one.spans_lost > 0 ? 1 : 0;
+    }
+  MESSAGE(runs, " deaths, ", lost, " of a server in use");
+  CHECK(runs >= std::min<std::size_t>(most, 24));
+  CHECK(lost > runs / 2);
+}
+
+} // namespace
+
+TEST_CASE("inference: a sample of deaths over real sockets leaves the text") {
+  deaths_over_sockets(12, 4, 24);
+}
+
+TEST_CASE("inference: a thousand deaths over real sockets leave the text") {
+  SHOAL_NIGHTLY();
+  deaths_over_sockets(250, 3, 1000);
+}
