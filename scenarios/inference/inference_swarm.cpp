@@ -5,8 +5,11 @@
 #include "actors/inference/inference_client.hpp"
 #include "actors/inference/inference_server.hpp"
 #include "actors/inference/observations.hpp"
+#include "actors/inference/pass_client.hpp"
 #include "actors/observe.hpp"
 #include "kernels/base/check.hpp"
+#include "kernels/learn/sized_block.hpp"
+#include "scenarios/inference/pass_driver.hpp"
 #include "scenarios/runner/world.hpp"
 
 #include <caf/send.hpp>
@@ -46,10 +49,11 @@ std::string to_text(actors::layer_span layers) {
 
 class swarm_run {
 public:
-  explicit swarm_run(const inference_swarm& what) : what_(what), model_(*what.model) {
+  explicit swarm_run(const inference_swarm& what) : what_(what) {
     world_options options;
     options.seed = what.seed;
-    options.compute_threads = 1;
+    options.compute_threads = what.sized ? 0 : 1; // sizes take no time to compute
+    options.model = what.network;
     options.on_event = [](const netem::delivered_event&) {};
     in_ = std::make_unique<world>(std::move(options));
     in_->on_observation = [this](const actors::host& from, const actors::observation& seen) {
@@ -60,19 +64,11 @@ public:
     };
     out_.texts.resize(what.clients);
     out_.finished.resize(what.clients);
-    const auto layers = static_cast<std::size_t>(model_.model->layers());
-    for (std::size_t i = 0; i < layers; ++i) {
-      const learn::layer_range one{static_cast<std::int64_t>(i), static_cast<std::int64_t>(i) + 1};
-      blocks_.push_back(
-          model_.model
-              ->block(one, model_.part(model_.model->block_tensors(one).value()), what.weights)
-              .value());
-    }
-    ends_ = model_.model
-                ->ends(model_.part(model_.model->embedding_tensors()),
-                       model_.part(model_.model->head_tensors()))
-                .value();
-    digest_ = model_.identity().prefix();
+    out_.first.resize(what.clients);
+    if (what.sized)
+      make_sized();
+    else
+      make_pieces(*what.model);
   }
   ~swarm_run() {
     bootstrap_ = nullptr;
@@ -109,6 +105,34 @@ public:
   }
 
 private:
+  void make_sized() {
+    const auto layer = learn::make_sized_layer(what_.sized->context);
+    blocks_.assign(what_.sized->layers, layer);
+    ends_ = learn::make_sized_ends(what_.sized->layers, what_.sized->context);
+    name_ = "sizes";
+    digest_ = 1;
+  }
+
+  void make_pieces(const learn::served_model& model) {
+    const auto layers = static_cast<std::size_t>(model.model->layers());
+    for (std::size_t i = 0; i < layers; ++i) {
+      const learn::layer_range one{static_cast<std::int64_t>(i), static_cast<std::int64_t>(i) + 1};
+      blocks_.push_back(
+          model.model
+              ->block(one, model.part(model.model->block_tensors(one).value()), what_.weights)
+              .value());
+    }
+    ends_ = model.model
+                ->ends(model.part(model.model->embedding_tensors()),
+                       model.part(model.model->head_tensors()))
+                .value();
+    name_ = model.name;
+    digest_ = model.identity().prefix();
+    stop_ = model.stop;
+  }
+
+  std::size_t sized() const { return what_.sized ? what_.sized->width : 0; }
+
   netem::machine_index add_machine(std::string name) {
     return in_->net().add_machine(
         {.name = std::move(name), .region = region_, .up = {what_.rate}, .down = {what_.rate}});
@@ -126,13 +150,16 @@ private:
     server_of_[in_->index_of(host)] = i;
     names_[host.id()] = fmt::format("server-{}", i);
     actors::inference_server_config config;
-    config.model = model_.name;
+    config.model = name_;
     config.model_digest = digest_;
     config.layers = what_.servers[i];
     config.blocks.assign(blocks_.begin() + config.layers.first,
                          blocks_.begin() + config.layers.last);
     config.limits = what_.limits;
     config.layer_time = what_.layer_time;
+    config.layer_batch_time = what_.layer_batch_time;
+    config.context_time = what_.context_time;
+    config.sized = sized();
     config.dht = start_node(host);
     in_->spawn<actors::inference_server>(host, std::move(config));
     if (what_.lifetime == duration{}) return;
@@ -162,30 +189,89 @@ private:
   void start_client(std::size_t i) {
     auto& host = in_->boot(add_machine(fmt::format("client-{}", i)));
     client_of_[in_->index_of(host)] = i;
+    if (what_.forward)
+      start_passes(i, host);
+    else
+      start_writing(i, host);
+  }
+
+  /// Client `client` has its first token, or its first pass.
+  void begin(std::size_t client) {
+    out_.first[client] = in_->clock().now();
+    if (++begun_ < what_.clients || done_ > 0) return;
+    steady_from_ = in_->clock().now();
+    tokens_before_ = out_.tokens;
+  }
+
+  void finish(std::size_t client) {
+    if (done_ == 0 && begun_ == what_.clients) {
+      out_.steady_tokens = out_.tokens - tokens_before_;
+      out_.steady_time = in_->clock().now() - steady_from_;
+    }
+    out_.finished[client] = in_->clock().now();
+    if (++done_ == what_.clients) in_->clock().request_stop();
+  }
+
+  void proceed() {
+    if (!what_.proceed || what_.proceed()) return;
+    out_.stopped = true;
+    in_->clock().request_stop();
+  }
+
+  void start_passes(std::size_t i, actors::host& host) {
+    actors::pass_client_config config;
+    config.model = name_;
+    config.model_digest = digest_;
+    config.layers = static_cast<std::uint32_t>(ends_->layers());
+    config.width = ends_->width();
+    config.codec = what_.activations;
+    config.sized = sized();
+    config.spreads = what_.spreads;
+    config.dht = start_node(host);
+    clients_.push_back(in_->spawn<actors::pass_client>(host, std::move(config)));
+    pass_driver_config work;
+    work.samples = what_.forward->samples;
+    work.length = what_.forward->length;
+    work.repeats = what_.forward->repeats;
+    work.layers = static_cast<std::uint32_t>(ends_->layers());
+    work.width = ends_->width();
+    work.client = clients_.back();
+    work.on_pass = [this, i, all = work.repeats,
+                    tokens = work.samples * work.length](std::uint32_t pass) {
+      if (pass == 0)
+        begin(i);
+      else
+        out_.tokens += tokens;
+      proceed();
+      if (pass == all) finish(i);
+    };
+    in_->clock().as_host(in_->index_of(host),
+                         [&] { in_->spawn<pass_driver>(host, std::move(work)); });
+  }
+
+  void start_writing(std::size_t i, actors::host& host) {
     actors::inference_client_config config;
-    config.model = model_.name;
+    config.model = name_;
     config.model_digest = digest_;
     config.ends = ends_;
     config.sampling = what_.sampling;
     config.codec = what_.activations;
+    config.sized = sized();
     config.spreads = what_.spreads;
     config.seed = what_.seed;
-    config.stop = model_.stop;
+    config.stop = stop_;
     config.dht = start_node(host);
     config.on_token = [this, i](std::uint64_t, learn::token_id token) {
       ++out_.tokens;
+      if (out_.first[i] == duration{}) begin(i);
       if (what_.on_token) what_.on_token(i, token);
-      if (what_.proceed && !what_.proceed()) {
-        out_.stopped = true;
-        in_->clock().request_stop();
-      }
+      proceed();
     };
     clients_.push_back(in_->spawn<actors::inference_client>(host, std::move(config)));
     const auto answer = in_->spawn<reader>(host, [this, i](const actors::generated& m) {
       SHOAL_CHECK(m.why.empty(), "run_inference_swarm() has checked the prompt");
       out_.texts[i] = m.tokens;
-      out_.finished[i] = in_->clock().now();
-      if (++done_ == what_.clients) in_->clock().request_stop();
+      finish(i);
     });
     in_->clock().as_host(in_->index_of(host), [&] {
       caf::anon_send(clients_.back(),
@@ -236,11 +322,12 @@ private:
   }
 
   const inference_swarm& what_;
-  const learn::served_model& model_;
   inference_figures out_;
   std::vector<std::shared_ptr<const learn::served_block>> blocks_;
   std::shared_ptr<const learn::served_ends> ends_;
+  std::string name_;
   std::uint64_t digest_ = 0;
+  std::optional<learn::token_id> stop_;
   std::unique_ptr<world> in_;
   std::shared_ptr<actors::signature_cache> signatures_ =
       std::make_shared<actors::signature_cache>(4096);
@@ -252,12 +339,15 @@ private:
   std::map<netem::host_index, std::size_t> server_of_, client_of_;
   std::map<actors::peer_id, std::string> names_;
   std::map<std::string, std::uint64_t> reached_;
-  std::size_t done_ = 0;
+  std::size_t done_ = 0, begun_ = 0;
+  duration steady_from_{};
+  std::uint64_t tokens_before_ = 0;
 };
 
 result<void> check(const inference_swarm& what) {
-  SHOAL_CHECK(what.model != nullptr, "a swarm serves a model");
-  const auto layers = static_cast<std::uint32_t>(what.model->model->layers());
+  SHOAL_CHECK((what.model != nullptr) != what.sized.has_value(), "a swarm serves one model");
+  const auto layers =
+      what.sized ? what.sized->layers : static_cast<std::uint32_t>(what.model->model->layers());
   std::vector<actors::server_view> all;
   for (const auto& span : what.servers) {
     if (span.first >= span.last || span.last > layers)
@@ -270,7 +360,12 @@ result<void> check(const inference_swarm& what) {
                                "inference.servers these layers",
                                to_text(*missing))};
   if (what.clients == 0) return failure{"inference: at least one client is needed"};
-  const auto context = static_cast<std::size_t>(what.model->model->context());
+  const auto context =
+      what.sized ? what.sized->context : static_cast<std::size_t>(what.model->model->context());
+  if (what.forward && what.forward->length > context)
+    return failure{fmt::format("inference: sequences of {} tokens are longer than the model's "
+                               "context of {}",
+                               what.forward->length, context)};
   if (what.prompt.empty()) return failure{"inference: the prompt is empty: give at least one word"};
   if (what.prompt.size() + what.tokens > context)
     return failure{fmt::format("inference: {} tokens after a prompt of {} are more than the "
