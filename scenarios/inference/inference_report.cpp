@@ -104,6 +104,7 @@ result<inference_swarm> swarm_of(const inference_options& what, std::uint64_t se
 
 result<program_outcome> run_inference(const std::string& name, const inference_options& what,
                                       std::uint64_t seed, const program_hooks& hooks) {
+  if (what.task == "tune_prompts") return run_prompt_tuning(name, what, seed, hooks);
   if (what.model == "timing" || what.task != "write")
     return run_inference_timing(name, what, seed, hooks);
   result<learn::served_model> model = what.model == "random"

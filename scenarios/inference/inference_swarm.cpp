@@ -189,7 +189,7 @@ private:
   void start_client(std::size_t i) {
     auto& host = in_->boot(add_machine(fmt::format("client-{}", i)));
     client_of_[in_->index_of(host)] = i;
-    if (what_.forward)
+    if (what_.forward || what_.tuning)
       start_passes(i, host);
     else
       start_writing(i, host);
@@ -229,6 +229,7 @@ private:
     config.spreads = what_.spreads;
     config.dht = start_node(host);
     clients_.push_back(in_->spawn<actors::pass_client>(host, std::move(config)));
+    if (what_.tuning) return start_tuning(i, host);
     pass_driver_config work;
     work.samples = what_.forward->samples;
     work.length = what_.forward->length;
@@ -247,6 +248,23 @@ private:
     };
     in_->clock().as_host(in_->index_of(host),
                          [&] { in_->spawn<pass_driver>(host, std::move(work)); });
+  }
+
+  void start_tuning(std::size_t i, actors::host& host) {
+    prompt_tuner_config work;
+    work.model = what_.model;
+    work.what = *what_.tuning;
+    work.seed = what_.seed + i;
+    work.client = clients_.back();
+    work.on_step = [this, i](std::uint32_t step, double loss, const std::vector<float>& prompts) {
+      if (step == 0) begin(i);
+      out_.tokens += what_.tuning->samples * what_.tuning->length;
+      if (what_.on_step) what_.on_step(i, step, loss, prompts);
+      proceed();
+    };
+    work.on_end = [this, i] { finish(i); };
+    in_->clock().as_host(in_->index_of(host),
+                         [&] { in_->spawn<prompt_tuner>(host, std::move(work)); });
   }
 
   void start_writing(std::size_t i, actors::host& host) {
@@ -359,9 +377,19 @@ result<void> check(const inference_swarm& what) {
     return failure{fmt::format("inference: no server holds layers {}: give some server of "
                                "inference.servers these layers",
                                to_text(*missing))};
-  if (what.clients == 0) return failure{"inference: at least one client is needed"};
   const auto context =
       what.sized ? what.sized->context : static_cast<std::size_t>(what.model->model->context());
+  if (what.tuning && what.sized)
+    return failure{"inference: a model of sizes alone learns nothing: give inference.model"};
+  if (what.tuning && what.tuning->text.size() <= what.tuning->length)
+    return failure{fmt::format("inference: the text to learn has {} tokens: give one with more "
+                               "than inference.length = {}",
+                               what.tuning->text.size(), what.tuning->length)};
+  if (what.tuning && what.tuning->prompt_length + what.tuning->length > context)
+    return failure{fmt::format("inference: a prompt of {} and {} tokens are longer than the "
+                               "model's context of {}",
+                               what.tuning->prompt_length, what.tuning->length, context)};
+  if (what.clients == 0) return failure{"inference: at least one client is needed"};
   if (what.forward && what.forward->length > context)
     return failure{fmt::format("inference: sequences of {} tokens are longer than the model's "
                                "context of {}",

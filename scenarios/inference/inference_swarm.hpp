@@ -10,6 +10,7 @@
 #include "kernels/learn/model_file.hpp"
 #include "kernels/learn/sampling.hpp"
 #include "netem/transfer_model.hpp"
+#include "scenarios/inference/prompt_tuner.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -55,6 +56,11 @@ struct inference_swarm {
   duration layer_batch_time{}, context_time{}; ///< as in actors::server_speed
   netem::transfer_model network = netem::transfer_model::max_min;
   std::optional<pass_work> forward; ///< the clients compute this, and write nothing
+  /// The clients learn prompts, and write nothing.
+  std::optional<prompt_tuning> tuning;
+  std::function<void(std::size_t client, std::uint32_t step, double loss,
+                     const std::vector<float>& prompts)>
+      on_step; ///< each step of the tuning; may be empty
   actors::session_limits limits;
   bool spreads = false; ///< clients draw servers, which shares out the load
   kernels::codec activations = kernels::codec::none; ///< codec on the wire

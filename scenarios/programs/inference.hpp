@@ -17,9 +17,12 @@ struct inference_options {
   std::string model = "random"; ///< a path, 'random' or 'timing'
   std::uint64_t layers = 70;    ///< with 'timing', as the next one
   std::uint64_t width = 14336;
-  std::string task = "write"; ///< or 'forward'
+  std::string task = "write"; ///< or 'forward', or 'tune_prompts'
   std::uint64_t batch = 1;
   std::uint64_t length = 128;
+  std::uint64_t prompt_length = 4; ///< with 'tune_prompts', as the next ones
+  bool deep_prompts = true;
+  double learning_rate = 0.05;
   std::string tokenizer;
   std::vector<std::string> servers; ///< the layers of each server, '0:2'; required
   std::string prompt = "Once upon a time";
@@ -57,19 +60,28 @@ void describe(V& v, inference_options& o) {
           {.at_least = 1, .at_most = 1e6});
   v.field("task", o.task,
           "`write`: clients write tokens, one after the other. `forward`: they run batches through "
-          "all layers, as for training",
-          {.one_of = "write, forward"});
-  v.field("batch", o.batch, "sequences of a batch of the task `forward`",
+          "all layers, as for training. `tune_prompts`: they learn vectors that are added before "
+          "layers, so that the model predicts the text `prompt`",
+          {.one_of = "write, forward, tune_prompts"});
+  v.field("batch", o.batch, "sequences of a batch of the tasks `forward` and `tune_prompts`",
           {.at_least = 1, .at_most = 65536});
   v.field("length", o.length, "tokens of each sequence of a batch",
           {.at_least = 1, .at_most = 65536});
+  v.field("prompt_length", o.prompt_length, "positions that `tune_prompts` puts before a sequence",
+          {.at_least = 1, .at_most = 1024});
+  v.field("deep_prompts", o.deep_prompts,
+          "`tune_prompts` learns a prompt before each layer, and not only before the first one");
+  v.field("learning_rate", o.learning_rate, "the rate of AdamW, with which `tune_prompts` learns",
+          {.above = 0, .at_most = 10});
   v.field("tokenizer", o.tokenizer,
           "the tokenizer of llama2.c that belongs to the model; default: tok<vocabulary>.bin or "
           "tokenizer.bin beside it");
   v.field("servers", o.servers, "the layers of each server, like `0:2` for the first two",
           {.required = true});
   v.field("prompt", o.prompt, "the text that the clients continue");
-  v.field("tokens", o.tokens, "tokens that each client writes; with the task `forward`: batches",
+  v.field("tokens", o.tokens,
+          "tokens that each client writes; with the task `forward`: batches; with "
+          "`tune_prompts`: steps",
           {.at_least = 1, .at_most = 1e6});
   v.field("temperature", o.temperature, "0 always takes the likeliest token", {.at_least = 0});
   v.field("top_k", o.top_k, "draws among the k likeliest tokens; 0: all");
