@@ -8,6 +8,15 @@
 
 namespace shoal::actors {
 
+namespace {
+
+std::size_t row_bytes(kernels::codec codec, std::size_t width) {
+  return codec == kernels::codec::none ? width * sizeof(float)
+                                       : kernels::encoded_bytes(codec, width);
+}
+
+} // namespace
+
 std::optional<kernels::codec> activation_codec(std::uint8_t number) {
   for (const auto each : {kernels::codec::none, kernels::codec::float16, kernels::codec::bfloat16,
                           kernels::codec::blockwise8})
@@ -15,12 +24,13 @@ std::optional<kernels::codec> activation_codec(std::uint8_t number) {
   return std::nullopt;
 }
 
-result<payload> pack_activations(kernels::codec codec, std::vector<float> values,
-                                 std::size_t width) {
+result<payload> pack_activations(kernels::codec codec, std::vector<float> values, std::size_t width,
+                                 std::size_t sized) {
   SHOAL_CHECK(width > 0 && values.size() % width == 0, "activations are whole rows");
   if (!kernels::all_finite(values)) return failure{"activations: a value is not finite"};
+  if (sized != 0) return payload::size_only(values.size() / width * row_bytes(codec, sized));
   if (codec == kernels::codec::none) return payload{std::move(values)};
-  const auto row = kernels::encoded_bytes(codec, width);
+  const auto row = row_bytes(codec, width);
   std::vector<std::byte> out(values.size() / width * row);
   for (std::size_t r = 0; r * width < values.size(); ++r)
     if (auto done = kernels::encode_into(codec, std::span(values).subspan(r * width, width),
@@ -31,9 +41,14 @@ result<payload> pack_activations(kernels::codec codec, std::vector<float> values
 }
 
 result<std::vector<float>> unpack_activations(kernels::codec codec, const payload& from,
-                                              std::size_t rows, std::size_t width) {
-  const auto row =
-      codec == kernels::codec::none ? width * sizeof(float) : kernels::encoded_bytes(codec, width);
+                                              std::size_t rows, std::size_t width,
+                                              std::size_t sized) {
+  if (sized != 0) {
+    if (from.size() != rows * row_bytes(codec, sized) || (!from.empty() && !from.is_size_only()))
+      return failure{"activations: they have another size"};
+    return std::vector<float>(rows * width);
+  }
+  const auto row = row_bytes(codec, width);
   if (from.is_size_only() || from.size() != rows * row)
     return failure{"activations: they have another size"};
   std::vector<float> out(rows * width);

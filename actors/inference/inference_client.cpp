@@ -53,8 +53,8 @@ caf::behavior inference_client::make_behavior() {
         if (!now_ || m.token != last_token_) return;
         if (!is_from_holder(m.session)) return;
         const auto from = sender_peer();
-        const auto values =
-            unpack_activations(options_.codec, m.activations, rows_, options_.ends->width());
+        const auto values = unpack_activations(options_.codec, m.activations, rows_,
+                                               options_.ends->width(), options_.sized);
         if (!values || !now_->chain.answered(m.token, *values)) {
           if (const auto lost = now_->chain.lost_request(m.token))
             lose(*lost, refusal::wrong_values, true);
@@ -245,7 +245,8 @@ void inference_client::dispatch(const span_chain::request& step) {
   out.time = static_cast<std::uint32_t>(step.time);
   out.codec = static_cast<std::uint8_t>(options_.codec);
   rows_ = now_->chain.samples() * step.time;
-  auto packed = pack_activations(options_.codec, step.activations, options_.ends->width());
+  auto packed =
+      pack_activations(options_.codec, step.activations, options_.ends->width(), options_.sized);
   SHOAL_CHECK(packed.ok(), "the chain holds finite values alone");
   out.activations = std::move(*packed);
   out.order = step.order;

@@ -39,7 +39,8 @@ struct inference_client_config {
   std::optional<learn::token_id> stop; ///< this token ends the text, and is not part of it
   std::size_t beams = 1;               ///< more than 1: beam search, and `sampling` is not used
   bool spreads = false; ///< weighted_route() in place of fastest_route(), to share out the load
-  kernels::codec codec = kernels::codec::none;      ///< codec of activations, both ways
+  kernels::codec codec = kernels::codec::none; ///< codec of activations, both ways
+  std::size_t sized = 0; ///< values of a token that travel as a size alone (activations.hpp)
   duration step_timeout = std::chrono::seconds(10); ///< added to the time that a step computes
   duration ban = std::chrono::seconds(15); ///< the first one; each further is twice as long
   duration look_up_every = std::chrono::seconds(20);

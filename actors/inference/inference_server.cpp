@@ -20,6 +20,15 @@ inference_server::inference_server(caf::actor_config& config, host& on,
     : protocol_actor(config, on), options_(std::move(options)), sessions_(options_.limits) {
   SHOAL_CHECK(options_.layers.count() > 0 && options_.blocks.size() == options_.layers.count(),
               "a server has a block for each of its layers");
+  hold(options_.blocks, {});
+  for (const auto& [name, blocks] : options_.adapters) hold(blocks, name);
+}
+
+void inference_server::hold(std::vector<std::shared_ptr<const learn::served_block>> blocks,
+                            const std::string& adapter) {
+  SHOAL_CHECK(blocks.size() == held().count(), "an adapter has all layers of the server");
+  models_[adapter] =
+      std::make_shared<const served_layers>(served_layers{held(), std::move(blocks)});
 }
 
 void inference_server::on_exit() {
@@ -57,7 +66,8 @@ caf::behavior inference_server::make_behavior() {
 }
 
 void inference_server::publish() {
-  const server_record mine{options_.layers, static_cast<std::uint64_t>(options_.layer_time.count()),
+  const auto layer_time = options_.layer_time + options_.layer_batch_time;
+  const server_record mine{options_.layers, static_cast<std::uint64_t>(layer_time.count()),
                            sessions_.left(), options_.model_digest, draining_};
   record entry;
   entry.subkey = fmt::format("{:016x}", here().id());
@@ -86,7 +96,8 @@ void inference_server::receive(const inference_step& m) {
   step.from = m.from;
   step.time = m.time;
   step.order.assign(m.order.begin(), m.order.end());
-  enqueue_job(std::move(step), m.codec, m.activations, {});
+  step.prompt_length = m.prompt_length;
+  enqueue_job(std::move(step), {m.codec, &m.activations, nullptr, &m.prompts, &m.adapter});
 }
 
 void inference_server::receive(const pass_request& m) {
@@ -99,15 +110,15 @@ void inference_server::receive(const pass_request& m) {
   pass.samples = m.samples;
   pass.time = m.time;
   pass.is_pass = true;
-  enqueue_job(std::move(pass), m.codec, m.activations, m.gradient);
+  pass.prompt_length = m.prompt_length;
+  enqueue_job(std::move(pass), {m.codec, &m.activations, &m.gradient, &m.prompts, &m.adapter});
 }
 
-void inference_server::enqueue_job(job what, std::uint8_t codec, const payload& values,
-                                   const payload& gradient) {
-  const auto mine = held();
-  if (what.layers.first < mine.first || what.layers.first >= what.layers.last ||
-      what.layers.last > mine.last)
+void inference_server::enqueue_job(job what, const parts& from) {
+  const auto model = models_.find(*from.adapter);
+  if (model == models_.end() || !model->second->cover(what.layers))
     return refuse(what, refusal::wrong_layers);
+  what.model = model->second;
   const auto context = options_.blocks.front()->context();
   if (what.samples == 0 || what.samples > 1 << 16 || what.time == 0 || what.time > context ||
       what.from > context || (!what.is_pass && (what.most == 0 || what.most > context)))
@@ -117,16 +128,22 @@ void inference_server::enqueue_job(job what, std::uint8_t codec, const payload& 
                               std::any_of(what.order.begin(), what.order.end(),
                                           [&](std::int64_t row) { return row >= sequences; })))
     return refuse(what, refusal::wrong_values);
-  const auto form = activation_codec(codec);
+  const auto form = activation_codec(from.codec);
   const auto rows = what.samples * what.time, width = options_.blocks.front()->width();
-  if (!form) return refuse(what, refusal::wrong_values);
+  if (!form || what.prompt_length > what.time) return refuse(what, refusal::wrong_values);
   what.codec = *form;
-  auto floats = unpack_activations(*form, values, rows, width);
-  auto slopes = gradient.empty() ? result<std::vector<float>>(std::vector<float>{})
-                                 : unpack_activations(*form, gradient, rows, width);
-  if (!floats || !slopes) return refuse(what, refusal::wrong_values);
+  const auto unpack = [&](const payload* packed) -> result<std::vector<float>> {
+    if (packed == nullptr || packed->empty()) return std::vector<float>{};
+    return unpack_activations(*form, *packed, rows, width, options_.sized);
+  };
+  auto floats = unpack_activations(*form, *from.values, rows, width, options_.sized);
+  auto slopes = unpack(from.gradient);
+  auto prompts = unpack_activations(kernels::codec::none, *from.prompts,
+                                    what.prompt_length * what.layers.count(), width);
+  if (!floats || !slopes || !prompts) return refuse(what, refusal::wrong_values);
   what.values = std::move(*floats);
   what.gradient = std::move(*slopes);
+  what.prompts = std::move(*prompts);
   if (steps_.size() + passes_.size() >= options_.most_waiting)
     return refuse(what, refusal::too_many);
   auto& queue = what.is_pass ? passes_ : steps_;
@@ -145,7 +162,7 @@ refusal inference_server::prepare(job& step) {
       return why;
     session_table::session made{step.layers, step.samples, step.most};
     for (auto layer = step.layers.first; layer < step.layers.last; ++layer) {
-      auto cache = options_.blocks[layer - held().first]->make_cache(step.samples, step.most);
+      auto cache = step.model->of(layer).make_cache(step.samples, step.most);
       if (!cache) return refusal::wrong_position;
       made.caches.push_back(std::make_shared<learn::kv_cache>(std::move(*cache)));
     }
@@ -170,11 +187,10 @@ refusal inference_server::prepare(job& step) {
 
 void inference_server::start_batch() {
   if (running_) return;
-  auto next = std::make_shared<batch>();
-  std::uint64_t tokens = 0, work = 0;
+  auto next = std::make_shared<inference_batch>();
+  std::uint64_t tokens = 0;
   const auto add = [&](job what) {
     tokens += what.samples * what.time;
-    work += what.samples * what.time * what.layers.count() * (what.gradient.empty() ? 1 : 3);
     next->jobs.push_back(std::move(what));
   };
   std::set<session_table::key> taken;
@@ -204,58 +220,11 @@ void inference_server::start_batch() {
   if (next->jobs.empty()) return;
   running_ = next;
   here().probe(inference_probes::batch_begun);
-  const auto time = options_.batch_time + options_.layer_time * static_cast<std::int64_t>(work);
+  const server_speed speed{options_.batch_time, options_.layer_batch_time, options_.layer_time,
+                           options_.context_time};
   here().run(
-      "inference",
-      [next, layers = held(), blocks = options_.blocks] { compute(*next, layers, blocks); }, time,
+      "inference", [next] { compute(*next); }, time_of(*next, speed),
       caf::actor_cast<caf::actor>(this), 0);
-}
-
-void inference_server::compute(
-    batch& what, layer_span layers,
-    const std::vector<std::shared_ptr<const learn::served_block>>& blocks) {
-  for (auto& job : what.jobs)
-    for (const auto& cache : job.caches)
-      if (!cache->rollback(job.from) || (!job.order.empty() && !cache->reorder(job.order)))
-        job.failed = true;
-  const auto covers = [](const job& of, std::uint32_t layer) {
-    return !of.failed && of.layers.first <= layer && layer < of.layers.last;
-  };
-  for (auto layer = layers.first; layer < layers.last; ++layer) {
-    const auto& block = *blocks[layer - layers.first];
-    std::vector<learn::cached_step> steps;
-    std::vector<job*> of;
-    for (auto& job : what.jobs)
-      if (!job.is_pass && covers(job, layer)) {
-        steps.push_back({job.caches[layer - job.layers.first].get(), job.time, job.values});
-        of.push_back(&job);
-      }
-    if (steps.empty() || block.extend(steps)) continue;
-    // One session's values have overflowed. The others go on.
-    for (std::size_t i = 0; i < steps.size(); ++i)
-      if (!block.extend({&steps[i], 1})) of[i]->failed = true;
-  }
-  for (auto& job : what.jobs) {
-    if (!job.is_pass) continue;
-    const learn::pass_shape shape{static_cast<std::int64_t>(job.samples),
-                                  static_cast<std::int64_t>(job.time)};
-    std::vector<std::vector<float>> entered;
-    const auto apply = [&](auto&& made) {
-      if (made)
-        job.values = std::move(*made);
-      else
-        job.failed = true;
-    };
-    for (auto layer = job.layers.first; covers(job, layer); ++layer) {
-      entered.push_back(job.values);
-      apply(blocks[layer - layers.first]->forward(shape, job.values));
-    }
-    if (job.gradient.empty() || job.failed) continue;
-    job.values = job.gradient;
-    for (auto layer = job.layers.last; layer-- > job.layers.first && !job.failed;)
-      apply(blocks[layer - layers.first]->backward(shape, entered[layer - job.layers.first],
-                                                   job.values));
-  }
 }
 
 void inference_server::computed() {
@@ -266,16 +235,25 @@ void inference_server::computed() {
   for (auto& job : done->jobs) {
     seen.tokens += job.samples * job.time;
     if (auto* session = job.is_pass ? nullptr : sessions_.find(job.key)) session->busy = false;
-    auto output = job.failed ? result<payload>(failure{})
-                             : pack_activations(job.codec, std::move(job.values),
-                                                options_.blocks.front()->width());
+    const auto width = options_.blocks.front()->width();
+    auto output = job.failed
+                      ? result<payload>(failure{})
+                      : pack_activations(job.codec, std::move(job.values), width, options_.sized);
+    // Gradients of prompts are few, and keep all bits.
+    auto slopes = job.gradient.empty()
+                      ? result<payload>(payload{})
+                      : pack_activations(kernels::codec::none, std::move(job.prompts), width);
+    if (!slopes) output = failure{};
     if (!output) {
       // The caches of the session's layers differ now, or hold values that overflowed.
       if (!job.is_pass) sessions_.close(job.key);
       refuse(job, refusal::wrong_values);
       continue;
     }
-    send(job.reply_to, inference_output{job.key.second, job.token, std::move(*output)});
+    if (job.is_pass)
+      send(job.reply_to, pass_output{job.token, std::move(*output), std::move(*slopes)});
+    else
+      send(job.reply_to, inference_output{job.key.second, job.token, std::move(*output)});
     here().probe(inference_probes::output_sent);
   }
   here().observe(seen);

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "actors/inference/activations.hpp"
+#include "actors/inference/batch.hpp"
 #include "actors/inference/messages.hpp"
 #include "actors/inference/server_record.hpp"
 #include "actors/inference/session_table.hpp"
@@ -32,8 +33,13 @@ struct inference_server_config {
   session_limits limits;
   duration layer_time = std::chrono::milliseconds(1); ///< time of one token through one layer
   duration batch_time{};                              ///< fixed time of a batch
-  std::uint64_t batch_tokens = 1024;                  ///< most tokens of several steps in a batch
-  std::size_t most_waiting = 4096;                    ///< steps and passes
+  duration layer_batch_time{}; ///< a layer of a batch takes it, whatever its tokens
+  duration context_time{};     ///< a token in a layer takes it for each earlier one
+  /// The same layers with other weights, by the name of the adapter.
+  std::map<std::string, std::vector<std::shared_ptr<const learn::served_block>>> adapters;
+  std::size_t sized = 0; ///< values of a token that travel as a size alone (activations.hpp)
+  std::uint64_t batch_tokens = 1024; ///< most tokens of several steps in a batch
+  std::size_t most_waiting = 4096;   ///< steps and passes
   duration record_lifetime = std::chrono::minutes(1);
   caf::actor dht;
 };
@@ -48,30 +54,19 @@ public:
   void on_exit() override;
 
 private:
-  /// A step or a pass that waits.
-  struct job {
-    session_table::key key;
-    caf::actor reply_to;
-    std::uint64_t token = 0;
-    layer_span layers;
-    std::size_t samples = 0, most = 0, from = 0, time = 0;
-    kernels::codec codec = kernels::codec::none;
-    std::vector<float> values, gradient;
-    std::vector<std::int64_t> order{};
-    bool is_pass = false;
-    std::vector<std::shared_ptr<learn::kv_cache>> caches{};
-    bool failed = false;
-  };
-  /// The jobs that a compute thread works on.
-  struct batch {
-    std::vector<job> jobs;
-  };
-  static void compute(batch& what, layer_span layers,
-                      const std::vector<std::shared_ptr<const learn::served_block>>& blocks);
+  using job = inference_job;
 
   void receive(const inference_step& m);
   void receive(const pass_request& m);
-  void enqueue_job(job what, std::uint8_t codec, const payload& values, const payload& gradient);
+  /// The parts of a request that steps and passes share.
+  struct parts {
+    std::uint8_t codec = 0;
+    const payload* values = nullptr;
+    const payload* gradient = nullptr; ///< null or empty: none
+    const payload* prompts = nullptr;
+    const std::string* adapter = nullptr;
+  };
+  void enqueue_job(job what, const parts& from);
   void start_batch();
   /// Why the step cannot be computed; none: its session is ready for it.
   refusal prepare(job& step);
@@ -81,11 +76,14 @@ private:
   void note_if_drained();
   void on_down(const caf::actor_addr& whom) override;
   layer_span held() const noexcept { return options_.layers; }
+  void hold(std::vector<std::shared_ptr<const learn::served_block>> blocks,
+            const std::string& adapter);
 
   inference_server_config options_;
   session_table sessions_;
   std::deque<job> steps_, passes_;
-  std::shared_ptr<batch> running_;
+  std::shared_ptr<inference_batch> running_;
+  std::map<std::string, std::shared_ptr<const served_layers>> models_; // by adapter
   /// The clients that are watched, and the sessions that each has opened.
   std::map<caf::actor_addr, std::set<session_table::key>> clients_;
   bool draining_ = false, drained_ = false;

@@ -33,8 +33,13 @@ struct inference_step {
   /// Before the tokens, sequence i becomes a copy of sequence order[i]. Empty: all stay.
   std::vector<std::uint32_t> order;
   payload activations;
+  /// Before layer i, prompts[i] is added to the first `prompt_length` of the tokens.
+  std::uint32_t prompt_length = 0;
+  payload prompts{};     ///< floats [last - first, prompt_length, width]
+  std::string adapter{}; ///< name of a LoRA that the server has; empty: none
   SHOAL_MESSAGE(inference_step, x.reply_to, x.session, x.token, x.first, x.last, x.samples, x.most,
-                x.from, x.time, x.codec, x.order, x.activations)
+                x.from, x.time, x.codec, x.order, x.activations, x.prompt_length, x.prompts,
+                x.adapter)
 };
 
 /// The output of step `token`.
@@ -60,7 +65,8 @@ struct session_closed {
 };
 
 /// One pass through the layers [first, last) without state. With a `gradient`, of the loss with
-/// respect to the output, the answer is the gradient with respect to `activations`.
+/// respect to the output, the answer is the gradient with respect to `activations`. Before its
+/// layer i the server adds prompts[i] to the first `prompt_length` tokens of each sequence.
 struct pass_request {
   caf::actor reply_to; ///< on the sender's host
   std::uint64_t token = 0;
@@ -71,8 +77,54 @@ struct pass_request {
   std::uint8_t codec = 0;
   payload activations;
   payload gradient; ///< empty for a forward pass
+  std::uint32_t prompt_length = 0;
+  payload prompts{};     ///< floats [last - first, prompt_length, width]
+  std::string adapter{}; ///< name of a LoRA that the server has ; empty: none
   SHOAL_MESSAGE(pass_request, x.reply_to, x.token, x.first, x.last, x.samples, x.time, x.codec,
-                x.activations, x.gradient)
+                x.activations, x.gradient, x.prompt_length, x.prompts, x.adapter)
+};
+
+/// The output of pass `token`, or the gradient with respect to its input. `prompts`: after a
+/// backward pass, the gradient with respect to the prompts, summed over the sequences.
+struct pass_output {
+  std::uint64_t token = 0;
+  payload activations;
+  payload prompts;
+  SHOAL_MESSAGE(pass_output, x.token, x.activations, x.prompts)
+};
+
+/// Asks a pass_client of this host for the output of the layers [first, last). It answers
+/// `layers_done`, and keeps what the backward pass needs. Activations and prompts are floats.
+struct layers_forward {
+  caf::actor reply_to;
+  std::uint64_t token = 0;
+  std::uint32_t first = 0;
+  std::uint32_t last = 0;
+  std::uint32_t samples = 0;
+  std::uint32_t time = 0;
+  payload activations;
+  std::uint32_t prompt_length = 0;
+  payload prompts{};
+  std::string adapter{};
+  SHOAL_MESSAGE(layers_forward, x.reply_to, x.token, x.first, x.last, x.samples, x.time,
+                x.activations, x.prompt_length, x.prompts, x.adapter)
+};
+
+/// The gradient of the loss with respect to the output of the forward pass `token`. The answer is
+/// `layers_done`. An empty gradient only forgets the pass.
+struct layers_backward {
+  std::uint64_t token = 0;
+  payload gradient;
+  SHOAL_MESSAGE(layers_backward, x.token, x.gradient)
+};
+
+/// The result of a pass through the swarm. `why` is empty, or says why there is none.
+struct layers_done {
+  std::uint64_t token = 0;
+  payload activations;
+  payload prompts; ///< the gradient of the prompts, after a backward pass
+  std::string why;
+  SHOAL_MESSAGE(layers_done, x.token, x.activations, x.prompts, x.why)
 };
 
 /// Asks a client of this host for `count` tokens after `prompt`. It answers `generated`.
@@ -98,6 +150,10 @@ using inference_messages = message_list<row<inference_step, traffic::data, scope
                                         row<inference_refused, traffic::control, scope::remote>,
                                         row<session_closed, traffic::control, scope::remote>,
                                         row<pass_request, traffic::data, scope::remote>,
+                                        row<pass_output, traffic::data, scope::remote>,
+                                        row<layers_forward, traffic::control, scope::local>,
+                                        row<layers_backward, traffic::control, scope::local>,
+                                        row<layers_done, traffic::control, scope::local>,
                                         row<generate_request, traffic::control, scope::local>,
                                         row<generated, traffic::control, scope::local>>;
 

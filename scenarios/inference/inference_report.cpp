@@ -1,6 +1,7 @@
 #include "scenarios/inference/inference_report.hpp"
 
 #include "kernels/learn/text_codec.hpp"
+#include "scenarios/schema/describe.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -68,28 +69,24 @@ std::optional<actors::layer_span> layers_of(std::string_view text) {
   return out;
 }
 
-result<program_outcome> run_inference(const std::string& name, const inference_options& what,
-                                      std::uint64_t seed, const program_hooks& hooks) {
-  result<learn::served_model> model = what.model == "random"
-                                          ? learn::random_served_model(random_layers, seed)
-                                          : learn::load_served_model(what.model, what.tokenizer);
-  if (!model) return failure{model.error()};
-
+result<inference_swarm> swarm_of(const inference_options& what, std::uint64_t seed) {
   inference_swarm swarm;
-  swarm.model = &*model;
   for (const auto& each : what.servers) {
     const auto layers = layers_of(each);
     if (!layers) return failure{fmt::format("inference: '{}' names no layers", each)};
     swarm.servers.push_back(*layers);
   }
   swarm.clients = what.clients;
-  swarm.prompt = model->encode(what.prompt);
   swarm.tokens = static_cast<std::uint32_t>(what.tokens);
   swarm.sampling = {what.temperature, what.top_k, what.top_p};
   swarm.seed = seed;
   swarm.delay = what.delay;
   swarm.rate = what.rate.bits_per_second;
   swarm.layer_time = what.layer_time;
+  swarm.layer_batch_time = what.layer_batch_time;
+  swarm.context_time = what.context_time;
+  for (const auto& [model, text] : names_of(netem::transfer_model{}))
+    if (what.network == text) swarm.network = model;
   swarm.limits.cache = what.cache;
   swarm.limits.cache_of_one = std::max<std::uint64_t>(what.cache / 2, 1);
   const auto codec = kernels::parse_codec(what.activations);
@@ -102,6 +99,23 @@ result<program_outcome> run_inference(const std::string& name, const inference_o
   swarm.lifetime = what.lifetime;
   swarm.downtime = what.downtime;
   swarm.stop_time = what.stop_time;
+  return swarm;
+}
+
+result<program_outcome> run_inference(const std::string& name, const inference_options& what,
+                                      std::uint64_t seed, const program_hooks& hooks) {
+  if (what.task == "tune_prompts") return run_prompt_tuning(name, what, seed, hooks);
+  if (what.model == "timing" || what.task != "write")
+    return run_inference_timing(name, what, seed, hooks);
+  result<learn::served_model> model = what.model == "random"
+                                          ? learn::random_served_model(random_layers, seed)
+                                          : learn::load_served_model(what.model, what.tokenizer);
+  if (!model) return failure{model.error()};
+  auto made = swarm_of(what, seed);
+  if (!made) return failure{made.error()};
+  auto& swarm = *made;
+  swarm.model = &*model;
+  swarm.prompt = model->encode(what.prompt);
   printer shown(hooks, *model->codec, swarm.prompt);
   swarm.on_token = [&](std::size_t client, learn::token_id token) {
     if (client == 0) shown.token(token);

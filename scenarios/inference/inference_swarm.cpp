@@ -5,9 +5,12 @@
 #include "actors/inference/inference_client.hpp"
 #include "actors/inference/inference_server.hpp"
 #include "actors/inference/observations.hpp"
+#include "actors/inference/pass_client.hpp"
 #include "actors/observe.hpp"
 #include "kernels/base/check.hpp"
+#include "kernels/learn/sized_block.hpp"
 #include "scenarios/inference/model_pieces.hpp"
+#include "scenarios/inference/pass_driver.hpp"
 #include "scenarios/runner/world.hpp"
 
 #include <caf/send.hpp>
@@ -47,10 +50,11 @@ private:
 
 class swarm_run {
 public:
-  explicit swarm_run(const inference_swarm& what) : what_(what), model_(*what.model) {
+  explicit swarm_run(const inference_swarm& what) : what_(what) {
     world_options options;
     options.seed = what.seed;
-    options.compute_threads = 1;
+    options.compute_threads = what.sized ? 0 : 1; // sizes take no time to compute
+    options.model = what.network;
     options.on_event = [](const netem::delivered_event&) {};
     if (what_.real_sockets) {
       options.mode = netem::time_mode::wall_clock;
@@ -72,11 +76,11 @@ public:
     };
     out_.texts.resize(what.clients);
     out_.finished.resize(what.clients);
-    auto pieces =
-        pieces_of(model_, {0, static_cast<std::uint32_t>(model_.model->layers())}, what.weights);
-    blocks_ = std::move(pieces.layers);
-    ends_ = std::move(pieces.ends);
-    digest_ = model_.identity().prefix();
+    out_.first.resize(what.clients);
+    if (what.sized)
+      make_sized();
+    else
+      make_pieces(*what.model);
   }
   ~swarm_run() {
     bootstrap_ = nullptr;
@@ -116,6 +120,26 @@ public:
   }
 
 private:
+  void make_sized() {
+    const auto layer = learn::make_sized_layer(what_.sized->context);
+    blocks_.assign(what_.sized->layers, layer);
+    ends_ = learn::make_sized_ends(what_.sized->layers, what_.sized->context);
+    name_ = "sizes";
+    digest_ = 1;
+  }
+
+  void make_pieces(const learn::served_model& model) {
+    auto pieces =
+        pieces_of(model, {0, static_cast<std::uint32_t>(model.model->layers())}, what_.weights);
+    blocks_ = std::move(pieces.layers);
+    ends_ = std::move(pieces.ends);
+    name_ = model.name;
+    digest_ = model.identity().prefix();
+    stop_ = model.stop;
+  }
+
+  std::size_t sized() const { return what_.sized ? what_.sized->width : 0; }
+
   netem::machine_index add_machine(std::string name) {
     return in_->net().add_machine(
         {.name = std::move(name), .region = region_, .up = {what_.rate}, .down = {what_.rate}});
@@ -136,13 +160,16 @@ private:
       names_[host.id()] = fmt::format("server-{}", i);
     }
     actors::inference_server_config config;
-    config.model = model_.name;
+    config.model = name_;
     config.model_digest = digest_;
     config.layers = what_.servers[i];
     config.blocks.assign(blocks_.begin() + config.layers.first,
                          blocks_.begin() + config.layers.last);
     config.limits = what_.limits;
     config.layer_time = what_.layer_time;
+    config.layer_batch_time = what_.layer_batch_time;
+    config.context_time = what_.context_time;
+    config.sized = sized();
     config.dht = start_node(host);
     in_->spawn<actors::inference_server>(host, std::move(config));
     if (what_.lifetime == duration{}) return;
@@ -183,32 +210,114 @@ private:
       const std::lock_guard guard(guard_);
       client_of_[in_->index_of(host)] = i;
     }
+    if (what_.forward || what_.tuning)
+      start_passes(i, host);
+    else
+      start_writing(i, host);
+  }
+
+  /// Client `client` has its first token, or its first pass.
+  void begin(std::size_t client) {
+    out_.first[client] = in_->clock().now();
+    if (++begun_ < what_.clients || done_ > 0) return;
+    steady_from_ = in_->clock().now();
+    tokens_before_ = out_.tokens;
+  }
+
+  void finish(std::size_t client) {
+    if (done_ == 0 && begun_ == what_.clients) {
+      out_.steady_tokens = out_.tokens - tokens_before_;
+      out_.steady_time = in_->clock().now() - steady_from_;
+    }
+    out_.finished[client] = in_->clock().now();
+    if (++done_ == what_.clients) in_->clock().request_stop();
+  }
+
+  void proceed() {
+    if (!what_.proceed || what_.proceed()) return;
+    out_.stopped = true;
+    in_->clock().request_stop();
+  }
+
+  void start_passes(std::size_t i, actors::host& host) {
+    actors::pass_client_config config;
+    config.model = name_;
+    config.model_digest = digest_;
+    config.layers = static_cast<std::uint32_t>(ends_->layers());
+    config.width = ends_->width();
+    config.codec = what_.activations;
+    config.sized = sized();
+    config.spreads = what_.spreads;
+    config.dht = start_node(host);
+    clients_.push_back(in_->spawn<actors::pass_client>(host, std::move(config)));
+    if (what_.tuning) return start_tuning(i, host);
+    pass_driver_config work;
+    work.samples = what_.forward->samples;
+    work.length = what_.forward->length;
+    work.repeats = what_.forward->repeats;
+    work.layers = static_cast<std::uint32_t>(ends_->layers());
+    work.width = ends_->width();
+    work.client = clients_.back();
+    work.on_pass = [this, i, all = work.repeats,
+                    tokens = work.samples * work.length](std::uint32_t pass) {
+      const std::lock_guard guard(guard_);
+      if (pass == 0)
+        begin(i);
+      else
+        out_.tokens += tokens;
+      proceed();
+      if (pass == all) finish(i);
+    };
+    in_->clock().as_host(in_->index_of(host),
+                         [&] { in_->spawn<pass_driver>(host, std::move(work)); });
+  }
+
+  void start_tuning(std::size_t i, actors::host& host) {
+    prompt_tuner_config work;
+    work.model = what_.model;
+    work.what = *what_.tuning;
+    work.seed = what_.seed + i;
+    work.client = clients_.back();
+    work.on_step = [this, i](std::uint32_t step, double loss, const std::vector<float>& prompts) {
+      const std::lock_guard guard(guard_);
+      if (step == 0) begin(i);
+      out_.tokens += what_.tuning->samples * what_.tuning->length;
+      if (what_.on_step) what_.on_step(i, step, loss, prompts);
+      proceed();
+    };
+    work.on_end = [this, i] {
+      const std::lock_guard guard(guard_);
+      finish(i);
+    };
+    in_->clock().as_host(in_->index_of(host),
+                         [&] { in_->spawn<prompt_tuner>(host, std::move(work)); });
+  }
+
+  void start_writing(std::size_t i, actors::host& host) {
     actors::inference_client_config config;
-    config.model = model_.name;
+    config.model = name_;
     config.model_digest = digest_;
     config.ends = ends_;
     config.sampling = what_.sampling;
     config.codec = what_.activations;
+    config.sized = sized();
     config.spreads = what_.spreads;
     config.seed = what_.seed;
-    config.stop = model_.stop;
+    config.stop = stop_;
     config.dht = start_node(host);
     config.on_token = [this, i](std::uint64_t, learn::token_id token) {
       const std::lock_guard guard(guard_);
       ++out_.tokens;
+      if (out_.first[i] == duration{}) begin(i);
       if (what_.on_token) what_.on_token(i, token);
-      if (what_.proceed && !what_.proceed()) {
-        out_.stopped = true;
-        in_->clock().request_stop();
-      }
+      proceed();
     };
     clients_.push_back(in_->spawn<actors::inference_client>(host, std::move(config)));
     const auto answer = in_->spawn<reader>(host, [this, i](const actors::generated& m) {
       SHOAL_CHECK(m.why.empty(), "run_inference_swarm() has checked the prompt");
       const std::lock_guard guard(guard_);
       out_.texts[i] = m.tokens;
-      out_.finished[i] = in_->clock().now();
-      if (++done_ == what_.clients) in_->clock().request_stop();
+      finish(i);
     });
     in_->clock().as_host(in_->index_of(host), [&] {
       caf::anon_send(clients_.back(),
@@ -260,11 +369,12 @@ private:
   }
 
   const inference_swarm& what_;
-  const learn::served_model& model_;
   inference_figures out_;
   std::vector<std::shared_ptr<const learn::served_block>> blocks_;
   std::shared_ptr<const learn::served_ends> ends_;
+  std::string name_;
   std::uint64_t digest_ = 0;
+  std::optional<learn::token_id> stop_;
   std::unique_ptr<world> in_;
   std::shared_ptr<actors::signature_cache> signatures_ =
       std::make_shared<actors::signature_cache>(4096);
@@ -278,11 +388,15 @@ private:
   std::map<std::string, std::uint64_t> reached_;
   std::atomic<std::size_t> done_{0};
   std::mutex guard_; // on the wall clock, guards the figures and the maps
+  std::size_t begun_ = 0;
+  duration steady_from_{};
+  std::uint64_t tokens_before_ = 0;
 };
 
 result<void> check(const inference_swarm& what) {
-  SHOAL_CHECK(what.model != nullptr, "a swarm serves a model");
-  const auto layers = static_cast<std::uint32_t>(what.model->model->layers());
+  SHOAL_CHECK((what.model != nullptr) != what.sized.has_value(), "a swarm serves one model");
+  const auto layers =
+      what.sized ? what.sized->layers : static_cast<std::uint32_t>(what.model->model->layers());
   std::vector<actors::server_view> all;
   for (const auto& span : what.servers) {
     if (span.first >= span.last || span.last > layers)
@@ -294,8 +408,23 @@ result<void> check(const inference_swarm& what) {
     return failure{fmt::format("inference: no server holds layers {}: give some server of "
                                "inference.servers these layers",
                                to_text(*missing))};
+  const auto context =
+      what.sized ? what.sized->context : static_cast<std::size_t>(what.model->model->context());
+  if (what.tuning && what.sized)
+    return failure{"inference: a model of sizes alone learns nothing: give inference.model"};
+  if (what.tuning && what.tuning->text.size() <= what.tuning->length)
+    return failure{fmt::format("inference: the text to learn has {} tokens: give one with more "
+                               "than inference.length = {}",
+                               what.tuning->text.size(), what.tuning->length)};
+  if (what.tuning && what.tuning->prompt_length + what.tuning->length > context)
+    return failure{fmt::format("inference: a prompt of {} and {} tokens are longer than the "
+                               "model's context of {}",
+                               what.tuning->prompt_length, what.tuning->length, context)};
   if (what.clients == 0) return failure{"inference: at least one client is needed"};
-  const auto context = static_cast<std::size_t>(what.model->model->context());
+  if (what.forward && what.forward->length > context)
+    return failure{fmt::format("inference: sequences of {} tokens are longer than the model's "
+                               "context of {}",
+                               what.forward->length, context)};
   if (what.prompt.empty()) return failure{"inference: the prompt is empty: give at least one word"};
   if (what.prompt.size() + what.tokens > context)
     return failure{fmt::format("inference: {} tokens after a prompt of {} are more than the "

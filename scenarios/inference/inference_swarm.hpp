@@ -10,6 +10,8 @@
 #include "kernels/compress/codec.hpp"
 #include "kernels/learn/model_file.hpp"
 #include "kernels/learn/sampling.hpp"
+#include "netem/transfer_model.hpp"
+#include "scenarios/inference/prompt_tuner.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -27,9 +29,23 @@ struct planned_death {
   std::uint64_t count = 0;
 };
 
+/// A model of sizes alone, to predict times (kernels/learn/sized_block.hpp).
+struct sized_model {
+  std::uint32_t layers = 0;
+  std::size_t width = 0; ///< values in a token's activations
+  std::size_t context = 4096;
+};
+
+/// Passes of a batch through all layers, without state.
+struct pass_work {
+  std::size_t samples = 1, length = 128;
+  std::uint32_t repeats = 1;
+};
+
 struct inference_swarm {
-  const learn::served_model* model = nullptr; ///< required; outlives the run
-  std::vector<actors::layer_span> servers;    ///< the layers of each
+  const learn::served_model* model = nullptr; ///< outlives the run; null with `sized`
+  std::optional<sized_model> sized;
+  std::vector<actors::layer_span> servers; ///< the layers of each
   std::size_t clients = 1;
   bool real_sockets = false; ///< loopback: `delay`, `rate` and `layer_time` do not count
   std::vector<learn::token_id> prompt;
@@ -39,6 +55,14 @@ struct inference_swarm {
   duration delay = std::chrono::milliseconds(25); ///< between two hosts, one way
   double rate = 100e6; ///< rate of each line, both ways, in bits per second
   duration layer_time = std::chrono::milliseconds(1);
+  duration layer_batch_time{}, context_time{}; ///< as in actors::server_speed
+  netem::transfer_model network = netem::transfer_model::max_min;
+  std::optional<pass_work> forward; ///< the clients compute this, and write nothing
+  /// The clients learn prompts, and write nothing.
+  std::optional<prompt_tuning> tuning;
+  std::function<void(std::size_t client, std::uint32_t step, double loss,
+                     const std::vector<float>& prompts)>
+      on_step; ///< each step of the tuning; may be empty
   actors::session_limits limits;
   bool spreads = false; ///< clients draw servers, which shares out the load
   kernels::codec activations = kernels::codec::none; ///< codec on the wire
@@ -60,8 +84,12 @@ struct inference_swarm {
 struct inference_figures {
   std::vector<std::vector<learn::token_id>> texts; ///< text of each client, without the prompt
   std::vector<duration> finished;                  ///< when each client was done; 0: it was not
+  std::vector<duration> first;                     ///< when it had its first token, or began
   duration began{}, ended{};
   std::uint64_t deaths = 0, spans_lost = 0, waits = 0, replayed = 0, tokens = 0;
+  /// While all clients write: from the last one's first token to the first one's end.
+  std::uint64_t steady_tokens = 0;
+  duration steady_time{};
   std::uint64_t bytes = 0, bypassed = 0, misbehaved = 0;
   bool stopped = false;             ///< by `proceed`
   std::vector<std::string> missing; ///< layers that nobody holds at the end, as '3:5'

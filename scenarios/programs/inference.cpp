@@ -30,7 +30,8 @@ public:
         error(path,
               fmt::format("'{}' names no layers: write '0:2' for the first two", o_.servers[i]));
     }
-    if (sound({"inference.model"}) && o_.model != "random" && !std::filesystem::exists(o_.model))
+    if (sound({"inference.model"}) && o_.model != "random" && o_.model != "timing" &&
+        !std::filesystem::exists(o_.model))
       error("inference.model", fmt::format("there is no model '{}'", o_.model),
             {"'random' needs no file"});
     if (sound({"inference.prompt"}) && o_.prompt.empty())

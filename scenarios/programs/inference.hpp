@@ -14,7 +14,15 @@
 namespace shoal::scenarios {
 
 struct inference_options {
-  std::string model = "random"; ///< a path, or 'random'
+  std::string model = "random"; ///< a path, 'random' or 'timing'
+  std::uint64_t layers = 70;    ///< with 'timing', as the next one
+  std::uint64_t width = 14336;
+  std::string task = "write"; ///< or 'forward', or 'tune_prompts'
+  std::uint64_t batch = 1;
+  std::uint64_t length = 128;
+  std::uint64_t prompt_length = 4; ///< with 'tune_prompts', as the next ones
+  bool deep_prompts = true;
+  double learning_rate = 0.05;
   std::string tokenizer;
   std::vector<std::string> servers; ///< the layers of each server, '0:2'; required
   std::string prompt = "Once upon a time";
@@ -26,6 +34,9 @@ struct inference_options {
   duration delay = std::chrono::milliseconds(25);
   data_rate rate{100e6};
   duration layer_time = std::chrono::milliseconds(1);
+  duration layer_batch_time{};
+  duration context_time{};
+  std::string network = "max_min"; ///< a netem::transfer_model
   std::uint64_t cache = 1 << 20;
   std::string route = "fastest";    ///< or 'spread'
   std::string activations = "none"; ///< a codec of activation_codec()
@@ -42,14 +53,36 @@ void describe(V& v, inference_options& o) {
       "model", o.model,
       "a path from the current folder: a .bin of llama2.c, a folder of Hugging Face "
       "with a LLaMA, or a checkpoint of a transformer. `random` is a model of bytes with random "
-      "weights and 5 layers");
+      "weights and 5 layers. `timing` has sizes and no weights: it predicts the speed of a "
+      "swarm. Its text is empty, and each byte of its prompt is a token");
+  v.field("layers", o.layers, "the layers of the model `timing`", {.at_least = 1, .at_most = 1024});
+  v.field("width", o.width, "the values of a token between two layers of the model `timing`",
+          {.at_least = 1, .at_most = 1e6});
+  v.field("task", o.task,
+          "`write`: clients write tokens, one after the other. `forward`: they run batches through "
+          "all layers, as for training. `tune_prompts`: they learn vectors that are added before "
+          "layers, so that the model predicts the text `prompt`",
+          {.one_of = "write, forward, tune_prompts"});
+  v.field("batch", o.batch, "sequences of a batch of the tasks `forward` and `tune_prompts`",
+          {.at_least = 1, .at_most = 65536});
+  v.field("length", o.length, "tokens of each sequence of a batch",
+          {.at_least = 1, .at_most = 65536});
+  v.field("prompt_length", o.prompt_length, "positions that `tune_prompts` puts before a sequence",
+          {.at_least = 1, .at_most = 1024});
+  v.field("deep_prompts", o.deep_prompts,
+          "`tune_prompts` learns a prompt before each layer, and not only before the first one");
+  v.field("learning_rate", o.learning_rate, "the rate of AdamW, with which `tune_prompts` learns",
+          {.above = 0, .at_most = 10});
   v.field("tokenizer", o.tokenizer,
           "the tokenizer of llama2.c that belongs to the model; default: tok<vocabulary>.bin or "
           "tokenizer.bin beside it");
   v.field("servers", o.servers, "the layers of each server, like `0:2` for the first two",
           {.required = true});
   v.field("prompt", o.prompt, "the text that the clients continue");
-  v.field("tokens", o.tokens, "tokens that each client writes", {.at_least = 1, .at_most = 1e6});
+  v.field("tokens", o.tokens,
+          "tokens that each client writes; with the task `forward`: batches; with "
+          "`tune_prompts`: steps",
+          {.at_least = 1, .at_most = 1e6});
   v.field("temperature", o.temperature, "0 always takes the likeliest token", {.at_least = 0});
   v.field("top_k", o.top_k, "draws among the k likeliest tokens; 0: all");
   v.field("top_p", o.top_p, "draws among the likeliest tokens whose probabilities reach p",
@@ -58,6 +91,15 @@ void describe(V& v, inference_options& o) {
   v.field("delay", o.delay, "between two hosts, one way");
   v.field("rate", o.rate, "the rate of each line, both ways", {.above = 0});
   v.field("layer_time", o.layer_time, "the time of one token in one layer of a server");
+  v.field(
+      "layer_batch_time", o.layer_batch_time,
+      "the time that a server needs for a layer beside `layer_time`, once for all tokens that it "
+      "computes together");
+  v.field("context_time", o.context_time,
+          "the time of one token in one layer for each token before it");
+  v.field("network", o.network,
+          "the model of a transfer's rate, as in `network.model` of a training run",
+          {.one_of = "max_min, lv08, tcp"});
   v.field("cache", o.cache, "tokens times layers that each server keeps for sessions",
           {.at_least = 1});
   v.field("route", o.route,

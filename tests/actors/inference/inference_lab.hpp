@@ -109,6 +109,7 @@ public:
     world.send(directory_, store{servers_key("m"), std::move(entry)});
   }
   const caf::actor& actor_of(std::size_t server) const { return actors_[server]; }
+  const caf::actor& directory_actor() const { return directory_; }
 
   void add_client(learn::sampling_options sampling = {.temperature = 0}, std::uint64_t seed = 1,
                   std::size_t beams = 1) {

@@ -17,7 +17,7 @@ struct stranger {
     log = std::make_shared<answers::log>();
     actor = lab.world.spawn<answers>(host, log);
   }
-  using answers = collector<inference_output, inference_refused>;
+  using answers = collector<inference_output, inference_refused, pass_output>;
 
   inference_step step(std::uint64_t session, std::uint32_t from, std::vector<float> values) {
     inference_step out;
@@ -39,6 +39,7 @@ struct stranger {
     lab.world.run_for(100ms);
   }
   std::vector<inference_output>& outputs() { return std::get<0>(*log); }
+  std::vector<pass_output>& passes() { return std::get<2>(*log); }
   /// The reason of the last refusal, or none.
   refusal refused() {
     auto& all = std::get<1>(*log);
@@ -167,9 +168,9 @@ TEST_CASE("a pass without state has the gradient of the model's own blocks") {
   for (std::size_t i = 4; i-- > 1;) g = model.layers[i]->backward(shape, entered[i - 1], g).value();
   client.send(pass_request{client.actor, 1, 1, 4, 2, 3, 0, payload{values}, {}});
   client.send(pass_request{client.actor, 2, 1, 4, 2, 3, 0, payload{values}, payload{slopes}});
-  REQUIRE(client.outputs().size() == 2);
-  CHECK(std::ranges::equal(client.outputs()[0].activations.floats(), x));
-  CHECK(std::ranges::equal(client.outputs()[1].activations.floats(), g));
+  REQUIRE(client.passes().size() == 2);
+  CHECK(std::ranges::equal(client.passes()[0].activations.floats(), x));
+  CHECK(std::ranges::equal(client.passes()[1].activations.floats(), g));
 }
 
 TEST_CASE("sessions of a client that dies are closed and their cache is free again") {

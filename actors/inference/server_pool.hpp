@@ -1,0 +1,58 @@
+// The servers of a model as a client knows them: their records in the DHT, and what the client has
+// learnt about them. A plain state machine.
+#pragma once
+
+#include "actors/dht/messages.hpp"
+#include "actors/host.hpp"
+#include "actors/inference/route.hpp"
+#include "actors/inference/server_record.hpp"
+
+#include <caf/actor.hpp>
+#include <caf/actor_addr.hpp>
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <vector>
+
+namespace shoal::actors {
+
+struct server_pool_options {
+  std::uint64_t model = 0;                 ///< digest of the model
+  std::uint32_t layers = 0;                ///< all layers of the model
+  duration ban = std::chrono::seconds(15); ///< the first one; each further is twice as long
+  double round_trip = 0.15; ///< seconds, to a server and back with the hop's own overhead
+};
+
+class server_pool {
+public:
+  struct server {
+    caf::actor address;
+    server_record record;
+    duration banned_until{};
+    unsigned strikes = 0;
+    bool watched = false; ///< the client monitors it
+  };
+
+  explicit server_pool(server_pool_options options) : options_(options) {}
+
+  /// Takes the answer of a look-up of servers_key().
+  void read(const found& m, const host& here);
+  /// The servers that may get work now.
+  std::vector<server_view> views(duration now) const;
+  /// Null if there is none.
+  server* find(peer_id peer);
+  void ban(peer_id peer, duration now);
+  void answered(peer_id peer);
+  /// The server at that address has died. Empty if none is there.
+  std::optional<peer_id> gone(const caf::actor_addr& address);
+  void clear() { servers_.clear(); }
+
+private:
+  server_pool_options options_;
+  std::map<peer_id, server> servers_;
+  std::set<peer_id> gone_; // incarnations that died
+};
+
+} // namespace shoal::actors
