@@ -137,13 +137,28 @@ TEST_CASE("fine-tuning learns tags that words alone do not tell") {
   REQUIRE(load_torch().ok());
   const task_texts texts{task_kind::ner, name_task(300, 1), name_task(40, 2), name_task(40, 3)};
   fine_tune_options options;
-  options.learning_rate = 0.01;
+  options.learning_rate = 0.003;
   options.batch = 16;
-  options.epochs = 20;
+  options.epochs = 30;
+  // The loss falls by less than the default threshold in an epoch, until the model looks at the
+  // word before.
+  options.threshold = 0;
+  options.patience = 8;
   const auto found = evaluate_task(texts, small, {}, byte_pair_vocabulary(), 48, options).value();
-  // Measured: 0.875, 0.873 and 0.875 with three seeds, and 0.812 for each word's usual tag.
-  CHECK(found.test.score > baseline_score(texts).score + 0.03);
+  // Measured: 0.944, 0.984 and 0.929 with three seeds, and 0.812 for each word's usual tag.
+  CHECK(found.test.score > 0.9);
+  CHECK(baseline_score(texts).score < 0.85);
   CHECK(found.epochs >= found.best_epoch);
+}
+
+TEST_CASE("fine-tuning has the same result each time") {
+  REQUIRE(load_torch().ok());
+  const task_texts texts{task_kind::ner, name_task(40, 1), name_task(10, 2), name_task(10, 3)};
+  fine_tune_options options;
+  options.learning_rate = 0.003;
+  options.batch = 16;
+  options.epochs = 3;
+  const auto found = evaluate_task(texts, small, {}, byte_pair_vocabulary(), 48, options).value();
   const auto again = evaluate_task(texts, small, {}, byte_pair_vocabulary(), 48, options).value();
   CHECK(again.test.score == found.test.score);
   CHECK(again.dev_loss == found.dev_loss);

@@ -28,6 +28,14 @@ std::vector<normalizer_step> steps_of(text_rules rules, bool lower_case) {
   return out;
 }
 
+/// A line without the white space around it, which would be words of a mark alone.
+std::string_view without_spaces_around(std::string_view line) {
+  constexpr std::string_view white = " \t\r\f\v";
+  const auto begin = line.find_first_not_of(white);
+  if (begin == line.npos) return {};
+  return line.substr(begin, line.find_last_not_of(white) + 1 - begin);
+}
+
 } // namespace
 
 tokenizer_description albert_pipeline(text_rules rules, bool lower_case) {
@@ -61,23 +69,54 @@ tokenizer_description albert_pipeline(text_rules rules, bool lower_case) {
 void word_counts::add(std::string_view text) {
   while (!text.empty()) {
     const auto end = std::min(text.find('\n'), text.size());
-    const auto line = text.substr(0, end);
+    const auto line = without_spaces_around(text.substr(0, end));
     text.remove_prefix(std::min(end + 1, text.size()));
+    if (line.empty()) continue;
     const auto cut = split(normalize(line, pipeline_.normalizer), pipeline_.splitters, true);
-    for (const auto& piece : cut.pieces) ++counts_[std::string(cut.at(piece))];
+    for (std::size_t i = 0; i < cut.pieces.size(); ++i) {
+      const auto next =
+          i + 1 < cut.pieces.size() ? unicode::first_of(cut.at(cut.pieces[i + 1])).value : U'\n';
+      auto& counts = counts_[std::string(cut.at(cut.pieces[i]))];
+      const auto same = std::find_if(counts.begin(), counts.end(),
+                                     [&](const auto& each) { return each.first == next; });
+      if (same == counts.end())
+        counts.emplace_back(next, 1);
+      else
+        ++same->second;
+    }
     total_ += cut.pieces.size();
   }
 }
 
-std::vector<counted_word> word_counts::words() const {
-  std::vector<const std::pair<const std::string, std::uint64_t>*> order;
-  order.reserve(counts_.size());
-  for (const auto& each : counts_) order.push_back(&each);
-  std::sort(order.begin(), order.end(),
+std::vector<const std::pair<const std::string, word_counts::by_follower>*>
+word_counts::ordered() const {
+  std::vector<const std::pair<const std::string, by_follower>*> out;
+  out.reserve(counts_.size());
+  for (const auto& each : counts_) out.push_back(&each);
+  std::sort(out.begin(), out.end(),
             [](const auto* a, const auto* b) { return a->first < b->first; });
+  return out;
+}
+
+std::vector<counted_word> word_counts::words() const {
   std::vector<counted_word> out;
-  out.reserve(order.size());
-  for (const auto* each : order) out.push_back({unicode::decoded(each->first), each->second});
+  out.reserve(counts_.size());
+  for (const auto* each : ordered()) {
+    std::uint64_t count = 0;
+    for (const auto& [next, times] : each->second) count += times;
+    out.push_back({unicode::decoded(each->first), count});
+  }
+  return out;
+}
+
+std::vector<counted_word> word_counts::followed_words() const {
+  std::vector<counted_word> out;
+  for (const auto* each : ordered()) {
+    auto counts = each->second;
+    std::sort(counts.begin(), counts.end());
+    const auto word = unicode::decoded(each->first);
+    for (const auto& [next, times] : counts) out.push_back({word + follower(next), times});
+  }
   return out;
 }
 
@@ -90,6 +129,7 @@ train_tokenizer(const word_counts& words, tokenizer_description pipeline, unigra
     if (token.content == "<unk>") options.unknown = options.special.size();
     options.special.push_back(token.content);
   }
+  options.followed_words = words.followed_words();
   auto trained = train_unigram(words.words(), options, progress);
   if (!trained) return failure{trained.error()};
   pipeline.model = *std::move(trained);

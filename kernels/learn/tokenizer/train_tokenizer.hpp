@@ -13,6 +13,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace shoal::learn {
@@ -39,10 +40,16 @@ public:
   std::size_t different() const noexcept { return counts_.size(); }
   /// In the order of their bytes.
   std::vector<counted_word> words() const;
+  /// The same, once for each follower() of the word. Followers are in the order of their codes.
+  std::vector<counted_word> followed_words() const;
 
 private:
+  /// Counts of a word, by the character after it.
+  using by_follower = std::vector<std::pair<char32_t, std::uint64_t>>;
+  std::vector<const std::pair<const std::string, by_follower>*> ordered() const;
+
   const tokenizer_description& pipeline_;
-  std::unordered_map<std::string, std::uint64_t> counts_;
+  std::unordered_map<std::string, by_follower> counts_;
   std::uint64_t total_ = 0;
 };
 

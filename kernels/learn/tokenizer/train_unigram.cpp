@@ -251,11 +251,8 @@ private:
 
   bool allowed(std::u32string_view text) const {
     constexpr char32_t mark = 0x2581;
-    if (!options_.passages.empty()) {
-      if (text.find(mark, 1) != text.npos) return false;
-      for (const auto c : text)
-        if (!characters_.contains(c)) return false;
-    }
+    for (const auto c : text)
+      if (!characters_.contains(c)) return false; // a follower, or a rare character
     if (!options_.one_script) return true;
     int before = -1;
     for (std::size_t i = 0; i < text.size(); ++i) {
@@ -280,7 +277,7 @@ private:
       pieces_.push_back({std::u32string(1, c), static_cast<double>(count)});
     }
     std::vector<std::pair<std::uint64_t, std::u32string_view>> seeds;
-    const auto& texts = options_.passages.empty() ? words_ : options_.passages;
+    const auto& texts = options_.followed_words.empty() ? words_ : options_.followed_words;
     for (const auto& each : repeated_substrings(texts, options_.longest_piece)) {
       const auto text = std::u32string_view(texts[each.word].text).substr(each.begin, each.length);
       if (allowed(text)) seeds.emplace_back(each.count * each.length, text);
@@ -349,8 +346,10 @@ private:
       }
       if (split > pieces_[i].score)
         continue; // The best segmentation of the piece has several parts.
+      // The libraries take the number of all pieces here, where that of `parts` would be exact. So
+      // frequent pieces with many parts stay longer.
       const double log_sum_after =
-          portable::log(sum + counts[i] * (static_cast<double>(parts.size()) - 1));
+          portable::log(sum + counts[i] * (static_cast<double>(pieces_.size()) - 1));
       double after = 0;
       for (const auto part : parts)
         after +=

@@ -5,11 +5,12 @@
 //   stop at 1.1 V pieces; prune: pieces that no best segmentation uses go, and of the others the
 //   max(1.1 V, 0.75 n) with the largest loss stay, where
 //   loss = c / N (log p - sum of log p' over the second-best segmentation of the piece itself);
-//   p' are the probabilities after the piece's count went to those, N the words in all
+//   p' = (c' + c) / (S + c (n - 1)) for a piece with count c' of S counts in all, N the words in
+//   all
 // At the end all characters and then the best pieces make up the V tokens. No randomness: equal
 // words give equal vocabularies. Ties go to the piece that comes first in code points.
 // Source: Kudo, "Subword Regularization", arXiv:1804.10959, section 3.2; the details as in
-// google/sentencepiece, src/unigram_model_trainer.cc; digamma: Liang and Klein, "Structured
+// google/sentencepiece 0.1.97, src/unigram_model_trainer.cc; digamma: Liang and Klein, "Structured
 // Bayesian Nonparametric Models with Variational Inference", ACL 2007 tutorial.
 #pragma once
 
@@ -35,10 +36,16 @@ struct unigram_training {
   /// Whether each piece has characters of one script, as SentencePiece has it. Texts whose
   /// pre-tokenizer cuts out punctuation and digits need no such rule.
   bool one_script = false;
-  /// The texts in which repeated substrings are looked for; none: the words. SentencePiece takes
-  /// whole lines with a mark for each space, of which no piece has one behind its beginning.
-  std::vector<counted_word> passages{};
+  /// Words, each with the character after it: follower(c), or follower(U'\n') at the end of a line.
+  /// Then a word is a seed if different characters follow it, as in SentencePiece, which looks for
+  /// repeated substrings in whole lines. None: each end of a word is different from the others.
+  std::vector<counted_word> followed_words{};
 };
+
+/// The code of a character that follows a word and is no part of it. It is above all characters.
+constexpr char32_t follower(char32_t character) noexcept {
+  return 0x110000 + character;
+}
 
 /// The report of the trainer after each round.
 struct unigram_progress {
