@@ -372,7 +372,8 @@ void matchmaking::decline(const group_begun& message, const caf::strong_actor_pt
     proof.culprit = m[message.leader].key;
     proof.first_roster = *begun_;
     proof.second_roster = message;
-    io_.convict(m[message.leader].peer, proof);
+    // The second roster may hold any number in the place of the leader's.
+    io_.convict(begun_->members[begun_->leader].peer, proof);
   }
   declined_.insert(message.group);
   auto index = static_cast<std::uint32_t>(me - m.begin());

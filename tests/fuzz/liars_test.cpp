@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <fstream>
 
 using namespace shoal;
 
@@ -37,7 +38,13 @@ TEST_CASE("the changed messages of one member harm no other member of its round"
   std::uint64_t lies = 0, results = 0, swarms = 0;
   for (; lies < wanted && (swarms == 0 || !one); ++swarms) {
     const auto swarm = first + swarms;
-    const auto seen = fuzz::play_liars(input_of(swarm));
+    const auto input = input_of(swarm);
+    // SHOAL_LIARS_FILE: the input of the swarm is written there, for the corpus.
+    if (const char* file = std::getenv("SHOAL_LIARS_FILE"); one && file != nullptr)
+      std::ofstream(file, std::ios::binary)
+          .write(reinterpret_cast<const char*>(input.data()),
+                 static_cast<std::streamsize>(input.size()));
+    const auto seen = fuzz::play_liars(input);
     lies += seen.lies;
     results += seen.results;
     CHECK_MESSAGE(seen.harm.empty(), "swarm " << swarm << ": " << seen.harm.front());

@@ -153,6 +153,24 @@ TEST_CASE("certificate: whoever changes the roster and signs anew cannot sign fo
   CHECK_FALSE(f.holds(bad));
 }
 
+TEST_CASE("certificate: one key has one place in a roster") {
+  // Otherwise one member has several votes, under the numbers of its incarnations.
+  fixture f;
+  auto roster = f.good.roster;
+  const auto signed_by = [&](const key256& key, const digest& what, const signature& by) {
+    return f.hosts[0]->is_signed_by(key, what, by);
+  };
+  CHECK(check_roster(roster, signed_by).ok());
+  auto again = roster.members.back();
+  ++again.peer;
+  sign_entry(roster, again, *f.hosts.back());
+  roster.members.push_back(again);
+  close_roster(roster, *f.hosts[1]);
+  const auto fine = check_roster(roster, signed_by);
+  REQUIRE_FALSE(fine.ok());
+  CHECK(fine.error().ends_with("one key has two members"));
+}
+
 TEST_CASE("certificate: a version covers senders and values of each chunk, and the round before") {
   const std::vector<std::uint64_t> boundaries{0, 3, 5};
   const std::vector<part_outcome> parts{{0, 3, {0, 1}, 3, 0}, {3, 5, {0, 1}, 3, 1}};

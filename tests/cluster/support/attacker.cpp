@@ -295,7 +295,7 @@ frame message_to(const hello& theirs, std::string_view binary) {
 std::string attacked_swarm(std::uint64_t seed, std::uint64_t epochs) {
   return fmt::format(R"(
 seed: {}
-stop_time: 10min
+stop_time: 1h
 network: {{default_delay: 1ms, detection_time: 2s}}
 devices: {{fast: {{samples_per_second: 150, step_time: 2ms}}}}
 peers: {{p: {{count: 3, up: 20Mbit, down: 50Mbit, device: fast}}}}
@@ -311,7 +311,7 @@ record: {{metrics_interval: 200ms}}
 std::string endless_swarm(unsigned peers, std::string_view averaging, std::string_view more) {
   return fmt::format(R"(
 seed: 3
-stop_time: 10min
+stop_time: 1h
 network: {{default_delay: 1ms, detection_time: 2s}}
 devices: {{fast: {{samples_per_second: 150, step_time: 2ms}}}}
 peers: {{p: {{count: {}, up: 20Mbit, down: 50Mbit, device: fast}}}}
