@@ -156,7 +156,7 @@ private:
     return from_seconds(-std::log(1 - lives_[server].uniform()) * to_seconds(mean));
   }
 
-  void kill(netem::host_index host, netem::kill_scope scope = netem::kill_scope::process) {
+  void kill(netem::host_index host) {
     if (!in_->net().alive(host)) return;
     std::size_t i = 0;
     {
@@ -164,7 +164,7 @@ private:
       i = server_of_.at(host);
       ++out_.deaths;
     }
-    in_->net().kill(host, scope);
+    in_->net().kill(host, netem::kill_scope::process);
     in_->clock().at(in_->clock().now() + drawn(i, what_.downtime), [this, i] { start_server(i); });
   }
 
@@ -174,8 +174,7 @@ private:
       return ++reached_[std::string{point}];
     }();
     for (const auto& death : what_.deaths)
-      if (death.point == point && death.count == count)
-        kill(host, death.cut ? netem::kill_scope::machine : netem::kill_scope::process);
+      if (death.point == point && death.count == count) kill(host);
   }
 
   void start_client(std::size_t i) {

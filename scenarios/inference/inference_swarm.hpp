@@ -25,7 +25,6 @@ namespace shoal::scenarios {
 struct planned_death {
   std::string point;
   std::uint64_t count = 0;
-  bool cut = false; ///< the server's line is cut, so that nobody is told
 };
 
 struct inference_swarm {

@@ -189,24 +189,6 @@ TEST_CASE("inference: a sample of deaths over real sockets leaves the text") {
   deaths_over_sockets(12, 4, 24);
 }
 
-TEST_CASE("inference: cut lines over real sockets leave the text") {
-  const auto model = learn::random_served_model(5, 1);
-  auto what = twice(model);
-  what.real_sockets = true;
-  what.tokens = 20;
-  what.sampling = {.temperature = 1};
-  const auto alone = write_alone(model, what.prompt, 20, what.sampling, what.seed, 1);
-  std::uint64_t lost = 0;
-  for (const auto point : probes::all) {
-    what.deaths = {{std::string{point}, 17, true}};
-    const auto one = run(what);
-    CAPTURE(point);
-    CHECK(one.texts[0] == alone);
-    lost += one.spans_lost;
-  }
-  CHECK(lost >= probes::all.size());
-}
-
 TEST_CASE("inference: a thousand deaths over real sockets leave the text") {
   SHOAL_NIGHTLY();
   deaths_over_sockets(250, 3, 1000);
