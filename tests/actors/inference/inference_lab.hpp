@@ -87,12 +87,16 @@ public:
     directory_ = world.spawn<directory>(host);
   }
 
-  mini_host& add_server(layer_span layers, session_limits limits = {}) {
+  /// With an `adapter`, the server has that model's layers, too, by the name 'adapter'.
+  mini_host& add_server(layer_span layers, session_limits limits = {},
+                        const shared_model* adapter = nullptr) {
     auto& host = world.add_host(fmt::format("server-{}", servers.size()));
     inference_server_config config;
     config.model = "m";
     config.layers = layers;
     for (auto i = layers.first; i < layers.last; ++i) config.blocks.push_back(model_.layers[i]);
+    for (auto i = layers.first; adapter != nullptr && i < layers.last; ++i)
+      config.adapters["adapter"].push_back(adapter->layers[i]);
     config.limits = limits;
     config.dht = directory_;
     servers.push_back(&host);

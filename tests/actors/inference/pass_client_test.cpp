@@ -1,5 +1,5 @@
-// Passes through servers, forward and backward, with prompts: the results are those of the model on
-// one machine, for each cut of the layers, and with a death at each point.
+// Passes through servers, forward and backward, with prompts. The results are those of the model on
+// one machine, for each cut of the layers and with a death at each point.
 #include "actors/inference/pass_client.hpp"
 #include "actors/inference/probes.hpp"
 #include "tests/actors/inference/inference_lab.hpp"
@@ -79,6 +79,7 @@ struct pass_lab : inference_lab {
     m.activations = payload{input};
     m.prompt_length = prompt;
     m.prompts = payload{added};
+    m.adapter = adapter;
     return m;
   }
   pass_results run(const std::vector<float>& input, const std::vector<float>& added,
@@ -103,6 +104,7 @@ struct pass_lab : inference_lab {
   caf::actor client, reader;
   std::shared_ptr<collector<layers_done>::log> log;
   std::uint64_t token = 0;
+  std::string adapter;
 };
 
 void check_close(const std::vector<float>& a, const std::vector<float>& b) {
@@ -169,6 +171,29 @@ TEST_CASE("pass client: a death at any point of a pass leaves its gradients as t
     }
   MESSAGE(runs, " deaths, ", lost, " of a server in use");
   CHECK(lost > runs / 3);
+}
+
+TEST_CASE("pass client: an adapter at the servers has the gradients of its own weights") {
+  const auto plain = random_model(), adapted = random_model(3);
+  const auto input = drawn(samples * length * width, 1), slopes = drawn(input.size(), 2),
+             added = drawn(layers * prompt * width, 3);
+  pass_lab lab(plain);
+  // Only some servers have the adapter. The others refuse, and the client goes on without them.
+  for (const layer_span each : {layer_span{0, 2}, {2, 5}}) {
+    lab.add_server(each);
+    lab.add_server(each, {}, &adapted);
+  }
+  lab.world.settle();
+  lab.adapter = "adapter";
+  for (int i = 0; i < 3; ++i) {
+    const auto expected = alone(adapted, input, added, slopes);
+    const auto got = lab.run(input, added, slopes);
+    CHECK(got.output == expected.output);
+    CHECK(got.gradient == expected.gradient);
+    check_close(got.prompts, expected.prompts);
+  }
+  lab.adapter = "";
+  CHECK(lab.run(input, added, slopes).output == alone(plain, input, added, slopes).output);
 }
 
 TEST_CASE("pass client: a request that does not fit is answered with the reason") {
