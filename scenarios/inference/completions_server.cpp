@@ -85,7 +85,7 @@ struct completions_server::state {
   /// A request while its bytes come, and its text.
   struct request {
     std::string body;
-    std::size_t bytes = 0; ///< of the body, also those that are not kept
+    std::size_t bytes = 0; ///< the length of the body, kept or not
     std::shared_ptr<job> text;
   };
   struct connection {
