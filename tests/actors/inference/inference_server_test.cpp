@@ -173,6 +173,40 @@ TEST_CASE("a pass without state has the gradient of the model's own blocks") {
   CHECK(std::ranges::equal(client.passes()[1].activations.floats(), g));
 }
 
+TEST_CASE("a step with prompts has the output of a pass with them") {
+  const auto model = random_model();
+  inference_lab lab(model);
+  lab.add_server({0, 5});
+  lab.world.settle();
+  stranger client(lab);
+  const auto values = some_values(3, 4), prompts = some_values(5 * 2, 5);
+  auto step = client.step(1, 0, values);
+  step.prompt_length = 2;
+  step.prompts = payload{prompts};
+  client.send(step);
+  pass_request pass{client.actor, 9, 0, 5, 1, 3, 0, payload{values}, {}};
+  pass.prompt_length = 2;
+  pass.prompts = payload{prompts};
+  client.send(pass);
+  REQUIRE(client.outputs().size() == 1);
+  REQUIRE(client.passes().size() == 1);
+  const auto with = client.passes()[0].activations.floats();
+  CHECK(std::ranges::equal(client.outputs()[0].activations.floats(), with));
+  client.send(client.step(2, 0, values));
+  CHECK(!std::ranges::equal(client.outputs()[1].activations.floats(), with));
+
+  pass.prompt_length = 4; // more than the tokens
+  client.send(pass);
+  CHECK(client.refused() == refusal::wrong_values);
+  pass.prompt_length = 1; // fewer than the prompts
+  client.send(pass);
+  CHECK(client.refused() == refusal::wrong_values);
+  step.session = 3;
+  step.adapter = "unknown";
+  client.send(step);
+  CHECK(client.refused() == refusal::wrong_layers);
+}
+
 TEST_CASE("sessions of a client that dies are closed and their cache is free again") {
   const auto model = random_model();
   inference_lab lab(model);
