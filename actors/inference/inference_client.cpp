@@ -14,19 +14,25 @@ namespace shoal::actors {
 
 namespace {
 
-constexpr double smoothing = 0.2; // weight of a new round trip in the mean
-constexpr unsigned most_strikes = 8;
+std::uint32_t layers_of(const inference_client_config& what) {
+  SHOAL_CHECK(what.ends != nullptr, "a client has the ends of its model");
+  return static_cast<std::uint32_t>(what.ends->layers());
+}
 
 } // namespace
 
 inference_client::inference_client(caf::actor_config& config, host& on,
                                    inference_client_config options)
     : protocol_actor(config, on), options_(std::move(options)),
+      servers_({.model = options_.model_digest,
+                .layers = layers_of(options_),
+                .ban = options_.ban,
+                .unknown_round_trip = options_.unknown_round_trip,
+                .overhead = options_.step_overhead}),
       names_(on.random_stream(options_.instance == 0
                                   ? std::string{"inference.sessions"}
                                   : fmt::format("inference.sessions.{}", options_.instance))),
       routes_(on.random_stream("inference.routes")) {
-  SHOAL_CHECK(options_.ends != nullptr, "a client has the ends of its model");
   SHOAL_CHECK(options_.beams > 0, "a client has a beam");
   SHOAL_CHECK(activation_codec(static_cast<std::uint8_t>(options_.codec)),
               "activations have this codec");
@@ -36,7 +42,6 @@ void inference_client::on_exit() {
   options_.dht = nullptr;
   options_.on_token = nullptr;
   servers_.clear();
-  by_address_.clear();
   queue_.clear();
   now_.reset();
   protocol_actor::on_exit();
@@ -48,7 +53,14 @@ caf::behavior inference_client::make_behavior() {
         queue_.push_back(m);
         begin();
       },
-      [this](const found& m) { read(m); },
+      [this](const found& m) {
+        servers_.read(m, here());
+        looked_ = true;
+        if (now_)
+          pump();
+        else
+          begin();
+      },
       [this](const inference_output& m) {
         if (!now_ || m.token != last_token_) return;
         if (!is_from_holder(m.session)) return;
@@ -60,12 +72,7 @@ caf::behavior inference_client::make_behavior() {
             lose(*lost, refusal::wrong_values, true);
           return pump();
         }
-        if (const auto server = servers_.find(from); server != servers_.end()) {
-          auto& rtt = server->second.round_trip;
-          const double measured = std::max(0.0, to_seconds(now() - sent_) - computing_);
-          rtt = rtt ? *rtt + smoothing * (measured - *rtt) : measured;
-          server->second.strikes = 0;
-        }
+        servers_.answered(from, std::max(0.0, to_seconds(now() - sent_) - computing_));
         pump();
       },
       [this](const inference_refused& m) {
@@ -109,36 +116,6 @@ void inference_client::ask_servers() {
     set_timer(now_ && now_->waits ? options_.retry : options_.look_up_every, look_up, ++look_ups_);
 }
 
-void inference_client::read(const found& m) {
-  std::set<peer_id> seen;
-  for (const auto& each : m.records) {
-    const auto& entry = *each;
-    const auto record = server_record::unpack(entry.value);
-    if (!record || record->model != options_.model_digest || !entry.address ||
-        record->layers.last > options_.ends->layers())
-      continue;
-    const auto peer = here().peer_of(caf::actor_cast<caf::strong_actor_ptr>(entry.address));
-    if (peer == 0) continue;
-    if (const auto gone = gone_.find(peer); gone != gone_.end()) {
-      if (entry.expires_utc_ns <= gone->second) continue;
-      gone_.erase(gone);
-    }
-    seen.insert(peer);
-    auto& server = servers_[peer];
-    server.address = entry.address;
-    server.record = *record;
-    server.expires_utc_ns = entry.expires_utc_ns;
-  }
-  std::erase_if(servers_, [&](const auto& each) {
-    return !seen.contains(each.first) && !each.second.watched;
-  });
-  looked_ = true;
-  if (now_)
-    pump();
-  else
-    begin();
-}
-
 void inference_client::begin() {
   while (!now_ && !queue_.empty()) {
     if (!looked_) return ask_servers();
@@ -172,19 +149,8 @@ void inference_client::begin() {
   }
 }
 
-std::vector<server_view> inference_client::views() const {
-  std::vector<server_view> out;
-  for (const auto& [peer, server] : servers_)
-    if (server.banned_until <= now() && !server.record.drains)
-      out.push_back(
-          {peer, server.record.layers,
-           server.round_trip.value_or(options_.unknown_round_trip) + options_.step_overhead,
-           static_cast<double>(server.record.layer_ns) * 1e-9, server.record.cache_left});
-  return out;
-}
-
 bool inference_client::plan(layer_span layers) {
-  const auto known = views();
+  const auto known = servers_.views(now());
   const auto route = options_.spreads
                          ? weighted_route(known, layers, routes_)
                          : fastest_route(known, layers, now_->chain.most() * now_->chain.samples());
@@ -219,19 +185,15 @@ void inference_client::pump() {
 }
 
 void inference_client::dispatch(const span_chain::request& step) {
-  const auto found = servers_.find(step.server);
-  if (found == servers_.end()) {
+  auto* server = servers_.find(step.server);
+  if (server == nullptr) {
     now_->chain.lost(step.server);
     return;
   }
-  auto& server = found->second;
-  if (!std::exchange(server.watched, true)) {
-    by_address_.emplace(caf::actor_cast<caf::actor_addr>(server.address), step.server);
-    monitor(server.address);
-  }
+  if (!std::exchange(server->watched, true)) monitor(server->address);
   now_->chain.sent(step, ++last_token_);
   sent_ = now();
-  computing_ = static_cast<double>(server.record.layer_ns) * 1e-9 *
+  computing_ = static_cast<double>(server->record.layer_ns) * 1e-9 *
                static_cast<double>(step.time * step.layers.count());
   inference_step out;
   out.reply_to = address();
@@ -250,7 +212,7 @@ void inference_client::dispatch(const span_chain::request& step) {
   SHOAL_CHECK(packed.ok(), "the chain holds finite values alone");
   out.activations = std::move(*packed);
   out.order = step.order;
-  send(server.address, std::move(out));
+  send(server->address, std::move(out));
   set_timer(options_.step_timeout + from_seconds(4 * computing_), step_late, last_token_);
 }
 
@@ -290,8 +252,8 @@ void inference_client::token_from(const std::vector<float>& output) {
 void inference_client::close_sessions() {
   for (const auto& each : now_->chain.holders())
     if (each.server)
-      if (const auto server = servers_.find(*each.server); server != servers_.end())
-        send(server->second.address, session_closed{each.session});
+      if (const auto* server = servers_.find(*each.server))
+        send(server->address, session_closed{each.session});
 }
 
 void inference_client::finish(std::string why) {
@@ -304,31 +266,22 @@ void inference_client::finish(std::string why) {
 
 void inference_client::lose(const span_chain::lost_span& span, refusal why, bool bans) {
   here().observe(span_lost{now_->what.token, span.server, why});
-  const auto found = servers_.find(span.server);
-  if (found == servers_.end()) return;
-  auto& server = found->second;
-  send(server.address, session_closed{span.session});
+  const auto* server = servers_.find(span.server);
+  if (server == nullptr) return;
+  send(server->address, session_closed{span.session});
   if (!bans) return;
-  server.banned_until = now() + options_.ban * (1U << std::min(server.strikes, most_strikes));
-  ++server.strikes;
+  servers_.ban(span.server, now());
   // The server may have other spans, which would only be refused later.
   for (const auto& each : now_->chain.holders())
-    if (each.server == span.server) send(server.address, session_closed{each.session});
+    if (each.server == span.server) send(server->address, session_closed{each.session});
   now_->chain.lost(span.server);
 }
 
 void inference_client::on_down(const caf::actor_addr& whom) {
-  const auto found = by_address_.find(whom);
-  if (found == by_address_.end()) return;
-  const auto server = found->second;
-  by_address_.erase(found);
-  const auto known = servers_.find(server);
-  if (known != servers_.end()) {
-    gone_.insert_or_assign(server, known->second.expires_utc_ns);
-    servers_.erase(known);
-  }
-  if (now_ && now_->chain.lost(server)) {
-    here().observe(span_lost{now_->what.token, server, refusal::none});
+  const auto server = servers_.gone(whom);
+  if (!server) return;
+  if (now_ && now_->chain.lost(*server)) {
+    here().observe(span_lost{now_->what.token, *server, refusal::none});
     pump();
   }
 }

@@ -7,7 +7,7 @@
 #include "actors/dht/messages.hpp"
 #include "actors/inference/activations.hpp"
 #include "actors/inference/messages.hpp"
-#include "actors/inference/server_record.hpp"
+#include "actors/inference/server_pool.hpp"
 #include "actors/inference/session_table.hpp"
 #include "actors/inference/span_chain.hpp"
 #include "actors/protocol_actor.hpp"
@@ -17,10 +17,8 @@
 
 #include <deque>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -62,15 +60,6 @@ public:
   void on_exit() override;
 
 private:
-  struct known_server {
-    caf::actor address;
-    server_record record;
-    std::int64_t expires_utc_ns = 0;
-    std::optional<double> round_trip; ///< seconds, measured
-    duration banned_until{};
-    unsigned strikes = 0;
-    bool watched = false;
-  };
   struct running {
     generate_request what;
     span_chain chain;
@@ -91,19 +80,13 @@ private:
   void accept(learn::token_id token);
   void finish(std::string why);
   void close_sessions();
-  void read(const found& m);
   /// Reports the loss, and closes the session. With `bans`, the server gets no work for a while.
   void lose(const span_chain::lost_span& span, refusal why, bool bans);
   void on_down(const caf::actor_addr& whom) override;
-  std::vector<server_view> views() const;
   void ask_servers();
 
   inference_client_config options_;
-  std::map<peer_id, known_server> servers_;
-  std::map<caf::actor_addr, peer_id> by_address_; // watched
-  /// Servers that died or were cut off, and when their last known record ends (UTC). One that was
-  /// cut off comes back with a newer record.
-  std::map<peer_id, std::int64_t> gone_;
+  server_pool servers_;
   std::deque<generate_request> queue_;
   std::optional<running> now_;
   rng names_, routes_;

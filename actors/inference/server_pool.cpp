@@ -3,11 +3,13 @@
 #include <caf/actor_cast.hpp>
 
 #include <algorithm>
+#include <set>
 
 namespace shoal::actors {
 
 namespace {
 
+constexpr double smoothing = 0.2; // weight of a new round trip in the mean
 constexpr unsigned most_strikes = 8;
 
 } // namespace
@@ -20,11 +22,16 @@ void server_pool::read(const found& m, const host& here) {
         record->layers.last > options_.layers)
       continue;
     const auto peer = here.peer_of(caf::actor_cast<caf::strong_actor_ptr>(each->address));
-    if (peer == 0 || gone_.contains(peer)) continue;
+    if (peer == 0) continue;
+    if (const auto gone = gone_.find(peer); gone != gone_.end()) {
+      if (each->expires_utc_ns <= gone->second) continue;
+      gone_.erase(gone);
+    }
     seen.insert(peer);
     auto& one = servers_[peer];
     one.address = each->address;
     one.record = *record;
+    one.expires_utc_ns = each->expires_utc_ns;
   }
   std::erase_if(servers_, [&](const auto& each) {
     return !seen.contains(each.first) && !each.second.watched;
@@ -35,7 +42,8 @@ std::vector<server_view> server_pool::views(duration now) const {
   std::vector<server_view> out;
   for (const auto& [peer, one] : servers_)
     if (one.banned_until <= now && !one.record.drains)
-      out.push_back({peer, one.record.layers, options_.round_trip,
+      out.push_back({peer, one.record.layers,
+                     one.round_trip.value_or(options_.unknown_round_trip) + options_.overhead,
                      static_cast<double>(one.record.layer_ns) * 1e-9, one.record.cache_left});
   return out;
 }
@@ -52,15 +60,20 @@ void server_pool::ban(peer_id peer, duration now) {
   }
 }
 
-void server_pool::answered(peer_id peer) {
-  if (auto* one = find(peer)) one->strikes = 0;
+void server_pool::answered(peer_id peer, std::optional<double> round_trip) {
+  auto* one = find(peer);
+  if (one == nullptr) return;
+  one->strikes = 0;
+  if (!round_trip) return;
+  auto& mean = one->round_trip;
+  mean = mean ? *mean + smoothing * (*round_trip - *mean) : *round_trip;
 }
 
 std::optional<peer_id> server_pool::gone(const caf::actor_addr& address) {
   for (auto at = servers_.begin(); at != servers_.end(); ++at)
     if (caf::actor_cast<caf::actor_addr>(at->second.address) == address) {
       const auto out = at->first;
-      gone_.insert(out);
+      gone_.insert_or_assign(out, at->second.expires_utc_ns);
       servers_.erase(at);
       return out;
     }

@@ -13,7 +13,6 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <set>
 #include <vector>
 
 namespace shoal::actors {
@@ -22,7 +21,8 @@ struct server_pool_options {
   std::uint64_t model = 0;                 ///< digest of the model
   std::uint32_t layers = 0;                ///< all layers of the model
   duration ban = std::chrono::seconds(15); ///< the first one; each further is twice as long
-  double round_trip = 0.15; ///< seconds, to a server and back with the hop's own overhead
+  double unknown_round_trip = 0.15;        ///< seconds, of a server that was not measured yet
+  double overhead = 0;                     ///< seconds for each hop, beside the network
 };
 
 class server_pool {
@@ -30,6 +30,8 @@ public:
   struct server {
     caf::actor address;
     server_record record;
+    std::int64_t expires_utc_ns = 0;  ///< UTC, when the record ends
+    std::optional<double> round_trip; ///< seconds, measured; a moving mean
     duration banned_until{};
     unsigned strikes = 0;
     bool watched = false; ///< the client monitors it
@@ -43,8 +45,11 @@ public:
   std::vector<server_view> views(duration now) const;
   /// Null if there is none.
   server* find(peer_id peer);
+  /// The server gets no work for a while.
   void ban(peer_id peer, duration now);
-  void answered(peer_id peer);
+  /// The server has answered in `round_trip` seconds, without those that it computed. Empty: the
+  /// time says nothing of the network.
+  void answered(peer_id peer, std::optional<double> round_trip = std::nullopt);
   /// The server at that address has died. Empty if none is there.
   std::optional<peer_id> gone(const caf::actor_addr& address);
   void clear() { servers_.clear(); }
@@ -52,7 +57,9 @@ public:
 private:
   server_pool_options options_;
   std::map<peer_id, server> servers_;
-  std::set<peer_id> gone_; // incarnations that died
+  /// Servers that died or were cut off, and when their last known record ends (UTC). One that was
+  /// cut off comes back with a newer record.
+  std::map<peer_id, std::int64_t> gone_;
 };
 
 } // namespace shoal::actors

@@ -33,9 +33,9 @@ std::vector<audit> plan_audits(const digest& random, std::span<const std::uint64
                                const std::vector<bool>& may_validate, std::uint32_t validators);
 
 /// The member whose contribution is far from the rest. It is the farthest one, if it is more than
-/// three times as far from the result as the median member. `distances` by member, each times the root of
-/// its weight, because a mean of more samples deviates less. Negative: the member contributes
-/// nothing. NaN is far. Nothing if there are fewer than three.
+/// three times as far from the result as the median member. `distances` by member, each times the
+/// root of its weight, because a mean of more samples deviates less. Negative: the member
+/// contributes nothing. NaN is far. Nothing if there are fewer than three.
 std::optional<std::uint32_t> farthest_member(std::span<const double> distances);
 
 /// The member that computes it again: drawn uniformly from those that may, apart from the suspect.

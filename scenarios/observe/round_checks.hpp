@@ -32,9 +32,9 @@ struct mass_options {
       &actors::mean_aggregator(); ///< the run's aggregator
   /// The aggregator's options, and the size of a chunk. The check adds the round's values.
   actors::aggregation_setting setting{};
-  /// False for peers whose conduct is an attack. No observer knows what an attacker sent, so a part
-  /// with an attacker among its senders is not compared, and neither is a part that an attacker may
-  /// have reduced. Empty: all are honest.
+  /// False for peers whose conduct is an attack. Empty: all are honest. No observer knows what an
+  /// attacker sent. A part with an attacker among its senders is not compared. The same holds for
+  /// a part that an attacker may have reduced.
   std::function<bool(actors::peer_id)> honest{};
 };
 

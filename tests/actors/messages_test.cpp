@@ -165,8 +165,9 @@ TEST_CASE("a row gives the name, the class and the scope of its type") {
   // If a local message were accepted from another host, that host could act in the name of this
   // host's actors.
   CHECK(local == std::set<std::string>{"alarm", "dialled", "found", "generate_request", "generated",
-                                       "introduced", "lookup", "serve", "store", "tick", "withdraw",
-                                       "work_done"});
+                                       "introduced", "layers_backward", "layers_done",
+                                       "layers_forward", "lookup", "serve", "store", "tick",
+                                       "withdraw", "work_done"});
 }
 
 TEST_CASE(

@@ -143,11 +143,15 @@ TEST_CASE("mass_conserved does not judge parts that an attacker may have reduced
   auto what = good_round();
   what.parts[0].part = 0;
   what.parts[1].part = 1;
-  what.mean = payload(std::vector<float>{3, 1});
+  for (auto& part : what.parts) { // no attacker's values are in the parts
+    part.senders = {1};
+    part.weight = 1;
+  }
+  what.mean = payload(std::vector<float>{3, -2});
   mass_options options;
   options.honest = [](actors::peer_id peer) { return peer != 100; };
   CHECK(mass(what, options).violated == 0);
-  what.mean = payload(std::vector<float>{2, 3});
+  what.mean = payload(std::vector<float>{5, 3});
   CHECK(mass(what, options).violated == 1);
   // The reducer of the second part is lost. The attacker may have taken the part over.
   what.members[1].ended = false;
