@@ -113,7 +113,8 @@ void inference_client::ask_servers() {
   send(options_.dht, lookup{servers_key(options_.model), address(), 0});
   // Look up again while there is work; a later call replaces the timer.
   if (now_ || !queue_.empty())
-    set_timer(now_ && now_->waits ? options_.retry : options_.look_up_every, look_up, ++look_ups_);
+    set_timer(now_ && now_->missing ? options_.retry : options_.look_up_every, look_up,
+              ++look_ups_);
 }
 
 void inference_client::begin() {
@@ -155,14 +156,14 @@ bool inference_client::plan(layer_span layers) {
                          ? weighted_route(known, layers, routes_)
                          : fastest_route(known, layers, now_->chain.most() * now_->chain.samples());
   if (route.empty()) {
-    if (!std::exchange(now_->waits, true)) {
-      const auto missing = uncovered(known, layers);
-      here().observe(layers_missing{now_->what.token, missing.value_or(layers)});
-      set_timer(options_.retry, look_up, ++look_ups_);
-    }
+    const auto missing = uncovered(known, layers).value_or(layers);
+    const auto before = std::exchange(now_->missing, missing);
+    // A server whose ban ends, or that comes, changes what is missing.
+    if (before != missing) here().observe(layers_missing{now_->what.token, missing});
+    if (!before) set_timer(options_.retry, look_up, ++look_ups_);
     return false;
   }
-  now_->waits = false;
+  now_->missing.reset();
   std::vector<std::uint64_t> sessions;
   for (std::size_t i = 0; i < route.size(); ++i) sessions.push_back(names_.next());
   now_->chain.routed(layers, route, sessions);

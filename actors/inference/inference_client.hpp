@@ -66,7 +66,7 @@ private:
     rng random;
     learn::beam_search search;
     std::vector<std::int64_t> tokens{}; ///< generated so far
-    bool waits = false;                 ///< layers are missing
+    std::optional<layer_span> missing;  ///< what the text waits for
   };
 
   /// True if the message's sender holds that session of the chain.

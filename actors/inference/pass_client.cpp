@@ -71,7 +71,7 @@ caf::behavior pass_client::make_behavior() {
 void pass_client::ask_servers() {
   send(options_.dht, lookup{servers_key(options_.model), address(), 0});
   const bool waits = std::any_of(passes_.begin(), passes_.end(),
-                                 [](const auto& each) { return each.second.waits; });
+                                 [](const auto& each) { return each.second.missing.has_value(); });
   asks_ = true;
   set_timer(waits ? options_.retry : options_.look_up_every, look_up, ++look_ups_);
 }
@@ -188,13 +188,13 @@ bool pass_client::plan(std::uint64_t token, pass& of, pass_chain& chain, layer_s
   const auto route =
       options_.spreads ? weighted_route(known, layers, routes_) : fastest_route(known, layers, 0);
   if (route.empty()) {
-    if (!std::exchange(of.waits, true)) {
-      here().observe(layers_missing{token, uncovered(known, layers).value_or(layers)});
-      set_timer(options_.retry, look_up, ++look_ups_);
-    }
+    const auto missing = uncovered(known, layers).value_or(layers);
+    const auto before = std::exchange(of.missing, missing);
+    if (before != missing) here().observe(layers_missing{token, missing});
+    if (!before) set_timer(options_.retry, look_up, ++look_ups_);
     return false;
   }
-  of.waits = false;
+  of.missing.reset();
   chain.routed(layers, route);
   here().observe(route_chosen{token, route});
   return true;

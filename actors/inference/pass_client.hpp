@@ -53,7 +53,8 @@ private:
   struct pass {
     layers_forward what;
     std::vector<piece> pieces;
-    bool back = false, waits = false, answered = true;
+    bool back = false, answered = true;
+    std::optional<layer_span> missing; // what the pass waits for
   };
   struct flight {
     std::uint64_t pass = 0;

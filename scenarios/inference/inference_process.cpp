@@ -217,6 +217,7 @@ private:
     if (found == texts_.end()) return nullptr;
     auto out = std::move(found->second);
     texts_.erase(found);
+    missing_.erase(number);
     return out;
   }
 
@@ -378,7 +379,8 @@ private:
   void tell_missing(std::uint64_t number, const std::string& text) {
     {
       std::lock_guard guard(mutex_);
-      if (missing_.erase(number) == 0 || !texts_.contains(number)) return;
+      const auto found = missing_.find(number);
+      if (found == missing_.end() || found->second != text || !texts_.contains(number)) return;
     }
     options_.on_news({inference_news::kind::missing, number, text, {}});
   }
@@ -406,12 +408,12 @@ private:
       news.text = fmt::format("{}: {}", name_of_peer(lost->server), lost->reason());
     } else if (const auto* missing = actors::get_if<actors::layers_missing>(&seen)) {
       // Soon after the start, or after a loss, records may still be on their way.
-      {
-        std::lock_guard guard(mutex_);
-        missing_.insert(missing->request);
-      }
       const auto text =
           fmt::format("no server holds layers {}: waiting for one", to_text(missing->layers));
+      {
+        std::lock_guard guard(mutex_);
+        missing_.insert_or_assign(missing->request, text);
+      }
       in_->clock().at(in_->clock().now() + missing_for,
                       [this, number = missing->request, text] { tell_missing(number, text); });
       return;
@@ -440,7 +442,7 @@ private:
   std::atomic<bool> ends_{false};
   mutable std::mutex mutex_; // guards the members below
   std::map<std::uint64_t, std::shared_ptr<text_in_work>> texts_;
-  std::set<std::uint64_t> missing_; // texts that lack servers
+  std::map<std::uint64_t, std::string> missing_; // texts that lack servers, and the news of it
   std::map<actors::peer_id, std::string> names_;
   std::map<std::string, std::set<std::string>> refused_; // by address
   caf::actor own_node_;
