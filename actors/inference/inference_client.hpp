@@ -66,7 +66,7 @@ private:
     rng random;
     learn::beam_search search;
     std::vector<std::int64_t> tokens{}; ///< generated so far
-    std::optional<layer_span> missing;  ///< what the text waits for
+    std::optional<layer_span> missing;  ///< the layers that no server holds
   };
 
   /// True if the message's sender holds that session of the chain.

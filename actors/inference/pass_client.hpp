@@ -54,7 +54,7 @@ private:
     layers_forward what;
     std::vector<piece> pieces;
     bool back = false, answered = true;
-    std::optional<layer_span> missing; // what the pass waits for
+    std::optional<layer_span> missing; // the layers that no server holds
   };
   struct flight {
     std::uint64_t pass = 0;

@@ -98,12 +98,16 @@ std::vector<auditor::task> auditor::expired(duration now) {
   return out;
 }
 
-payload contribution_of(const workload& work, const auditor::task& what) {
-  if (work.is_size_only()) return payload::size_only(4 * work.value_count());
-  std::vector<double> sum(work.value_count());
-  for (const auto& block : what.blocks)
-    work.accumulate(*what.at, block.data.bytes(), block.range.count, sum);
-  return mean_gradient(sum, what.what->weight);
+void recomputing::compute_next(const workload& work) {
+  SHOAL_CHECK(!done(), "a block is left");
+  const auto& block = what_.blocks[next_++];
+  if (!work.is_size_only()) {
+    sum_.resize(work.value_count());
+    work.accumulate(*what_.at, block.data.bytes(), block.range.count, sum_);
+  }
+  if (done())
+    mean_ = work.is_size_only() ? payload::size_only(4 * work.value_count())
+                                : mean_gradient(sum_, what_.what->weight);
 }
 
 } // namespace shoal::actors

@@ -16,6 +16,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace shoal::actors {
@@ -73,7 +74,26 @@ private:
 };
 
 /// The contribution of a task, as a peer computes its own: the mean of the gradients, summed block
-/// by block. Requires: the blocks are complete. Thread safety: compute threads may call it.
-payload contribution_of(const workload& work, const auditor::task& what);
+/// by block. Between two blocks, other work may use the device: an update of the parameters does
+/// not wait for a whole contribution. Requires: the blocks are complete.
+class recomputing {
+public:
+  explicit recomputing(auditor::task what) : what_(std::move(what)) {}
+
+  const auditor::task& what() const noexcept { return what_; }
+  bool done() const noexcept { return next_ == what_.blocks.size(); }
+  /// The number of samples of the next block. Requires: not done().
+  std::uint64_t next_samples() const { return what_.blocks[next_].range.count; }
+  /// Requires: not done(). Thread safety: a compute thread may call it.
+  void compute_next(const workload& work);
+  /// The mean of the gradients. Requires: done().
+  payload take() { return std::move(mean_); }
+
+private:
+  auditor::task what_;
+  std::size_t next_ = 0;
+  std::vector<double> sum_;
+  payload mean_;
+};
 
 } // namespace shoal::actors

@@ -48,16 +48,22 @@ void training_peer::look_after_audits() {
 bool training_peer::audit_next() {
   if (parts_->auditing) return true;
   if (held().running()) return false;
-  auto next = parts_->audits.next();
-  if (!next) return false;
-  const auto task = std::make_shared<auditor::task>(std::move(*next));
-  const auto values = std::make_shared<payload>();
+  auto& audit = parts_->audit;
+  if (!audit) {
+    auto next = parts_->audits.next();
+    if (!next) return false;
+    audit = std::make_shared<recomputing>(std::move(*next));
+  }
   parts_->auditing = true;
-  auto work = [pool = pool(), task, values] { *values = contribution_of(pool->work(), *task); };
-  compute(std::move(work), task->what->weight, [this, task, values] {
+  const auto samples = audit->next_samples();
+  auto work = [pool = pool(), audit] { audit->compute_next(pool->work()); };
+  compute(std::move(work), samples, [this] {
     parts_->auditing = false;
-    send(task->reply_to,
-         audit_done{task->what->group, task->what->target, true, std::move(*values)});
+    if (parts_->audit->done()) {
+      const auto ended = std::exchange(parts_->audit, nullptr);
+      const auto& task = ended->what();
+      send(task.reply_to, audit_done{task.what->group, task.what->target, true, ended->take()});
+    }
     decide();
   });
   return true;

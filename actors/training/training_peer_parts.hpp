@@ -54,9 +54,10 @@ struct training_peer::parts {
   state_catch_up catch_up;
   state_cache cache; // kept for downloads
   auditor audits;
-  bool auditing = false;                               // the device computes a contribution again
-  standing duties;                                     // which others have missed
-  std::map<std::uint64_t, std::function<void()>> jobs; // continuation of each device job
+  std::shared_ptr<recomputing> audit;                          // an audit that has begun
+  bool auditing = false;                                       // the device computes a block of it
+  standing duties;                                             // which others have missed
+  std::map<std::uint64_t, std::function<void()>> jobs;         // continuation of each device job
   std::function<void(std::optional<taken_step>)> step_fetched; // continuation of fetch_step()
 };
 

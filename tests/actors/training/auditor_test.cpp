@@ -222,3 +222,30 @@ TEST_CASE("a peer computes the contribution of another again to the last bit") {
     CHECK(done.values.floats()[k] == static_cast<float>(sum[k] / 16));
   CHECK(t.world.observed<misbehaved>().empty());
 }
+
+TEST_CASE(
+    "auditor: a contribution is computed block by block, and equals one pass over its blocks") {
+  const delicate_work work;
+  auditor a({.sample_bytes = 4, .size_only = false, .ask_again = 5s, .give_up = 30s});
+  const auto at = std::make_shared<const model_state>(work.initial());
+  REQUIRE(a.add(about({{8, 2}, {4, 4}, {20, 1}}, 7), {}, at, 0s));
+  std::vector<double> sum(work.value_count());
+  for (const sample_range range : {sample_range{8, 2}, {4, 4}, {20, 1}}) {
+    std::vector<std::byte> bytes(range.count * 4);
+    for (std::uint64_t i = 0; i < range.count; ++i)
+      numbers{}.read(range.first + i, std::span(bytes).subspan(4 * i, 4));
+    work.accumulate(*at, bytes, range.count, sum);
+    a.came(range, payload{std::move(bytes)});
+  }
+  auto task = a.next();
+  REQUIRE(task);
+  recomputing again(std::move(*task));
+  std::vector<std::uint64_t> counts;
+  while (!again.done()) {
+    counts.push_back(again.next_samples());
+    again.compute_next(work);
+  }
+  CHECK(counts == std::vector<std::uint64_t>{2, 4, 1});
+  const auto mean = again.take(), expected = mean_gradient(sum, 7);
+  CHECK(std::ranges::equal(mean.floats(), expected.floats()));
+}
