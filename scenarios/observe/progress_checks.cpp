@@ -142,11 +142,13 @@ void progress_checks::phase_changed(duration time, peer_id peer,
   advance(time);
   if (what.phase == peer_phase::gone) return left(time, peer);
   peer_state& of = peers_[peer];
-  const bool in_sync =
-      of.judged && (what.phase == peer_phase::computing || what.phase == peer_phase::averaging);
-  if (!in_sync)
-    return set_in_sync(time, peer, of,
-                       false); // the epoch is that of a state which the peer gives up
+  // In any other phase, the state is one that the peer gives up.
+  const bool has_state = what.phase == peer_phase::computing || what.phase == peer_phase::averaging;
+  if (!has_state || !of.judged) {
+    // An attacker lies in its messages. Its own state exists, and others may adopt it.
+    if (has_state) know(what.epoch, what.state);
+    return set_in_sync(time, peer, of, false);
+  }
   reach(time, peer, of, what.epoch, "computes");
   set_in_sync(time, peer, of, true);
   of.state = what.state;

@@ -208,3 +208,19 @@ TEST_CASE("state_lineage is violated by a step from elsewhere and by adopting wh
   f.checks.adopted(3s, 3, {1, state(51), 100});
   CHECK(f.lineage.violated == 2);
 }
+
+TEST_CASE("state_lineage counts the state that an attacker has, and no other that it offers") {
+  fixture f;
+  f.phase(0s, 1, peer_phase::computing, 0);
+  f.checks.not_judged(0s, 2);
+  // A round that the attacker skips raises its epoch, and nobody else has this state then.
+  f.phase(1s, 2, peer_phase::computing, 3);
+  f.checks.adopted(2s, 3, {3, state(3), 100});
+  CHECK(f.lineage.violated == 0);
+  f.checks.adopted(3s, 4, {3, state(51), 100});
+  CHECK(f.lineage.violated == 1);
+  // The attacker gives this state up.
+  f.phase(4s, 2, peer_phase::downloading, 4);
+  f.checks.adopted(5s, 5, {4, state(4), 100});
+  CHECK(f.lineage.violated == 2);
+}
