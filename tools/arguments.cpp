@@ -59,10 +59,9 @@ bool runs_on_nodes(const scenarios::scenario& what, const std::string& file) {
 
 void unknown_word(const char* option, const char* what, const std::string& word,
                   const std::vector<std::string>& known) {
-  std::string more = fmt::format("they are {}", fmt::join(known, ", "));
-  if (const auto meant = scenarios::closest(word, known))
-    more = fmt::format("did you mean '{}'?", *meant);
-  fmt::print(stderr, "error: {}: unknown {} '{}'; {}\n", option, what, word, more);
+  fmt::print(
+      stderr, "error: {}: unknown {} '{}'; {}\n", option, what, word,
+      scenarios::did_you_mean(word, known, fmt::format("they are {}", fmt::join(known, ", "))));
 }
 
 bool wants_colour(int descriptor) {

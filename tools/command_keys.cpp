@@ -241,11 +241,11 @@ int revoke(const keys_arguments& arguments) {
   if (!what.names.empty()) return revoke(arguments, *folder, what);
   std::vector<std::string> names;
   for (const admission_record& one : folder->everybody()) names.push_back(one.name);
-  const auto meant = scenarios::closest(arguments.who, names);
   return fail(fmt::format(
-      "no node with the name or serial '{}' was admitted here{}", arguments.who,
-      meant ? fmt::format("; did you mean '{}'?", *meant)
-            : fmt::format("; 'shoal keys show {}' lists the admitted nodes", arguments.moderator)));
+      "no node with the name or serial '{}' was admitted here; {}", arguments.who,
+      scenarios::did_you_mean(
+          arguments.who, names,
+          fmt::format("'shoal keys show {}' lists the admitted nodes", arguments.moderator))));
 }
 
 int show(const keys_arguments& arguments) {

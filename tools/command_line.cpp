@@ -49,15 +49,13 @@ std::string unknown_command(const CLI::App& app, const std::vector<std::string>&
     if (command->check_name(word)) return {};
     known.push_back(command->get_name());
   }
-  std::string out = fmt::format("unknown command '{}'", word);
   std::error_code ignored;
-  if (const auto meant = scenarios::closest(word, known))
-    out += fmt::format("; did you mean '{}'?", *meant);
-  else if (std::filesystem::is_regular_file(word, ignored))
-    out += fmt::format("; did you mean 'run {}'?", word);
-  else
-    out += fmt::format("; the commands are {}", fmt::join(known, ", "));
-  return out;
+  return fmt::format(
+      "unknown command '{}'; {}", word,
+      scenarios::did_you_mean(word, known,
+                              std::filesystem::is_regular_file(word, ignored)
+                                  ? fmt::format("did you mean 'run {}'?", word)
+                                  : fmt::format("the commands are {}", fmt::join(known, ", "))));
 }
 
 const CLI::App& innermost(const CLI::App& app) {

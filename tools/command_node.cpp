@@ -96,11 +96,11 @@ int run(node_arguments arguments) {
   if (!arguments.conduct.empty() && actors::conducts().find(arguments.conduct) == nullptr) {
     std::vector<std::string> names;
     for (const auto& each : actors::conducts().all()) names.push_back(each.name);
-    const auto meant = scenarios::closest(arguments.conduct, names);
-    return fail(fmt::format("--conduct: there is no conduct '{}'; {}", arguments.conduct,
-                            meant ? fmt::format("did you mean '{}'?", *meant)
-                                  : fmt::format("there are {}", fmt::join(names, ", "))),
-                exit_usage);
+    return fail(
+        fmt::format("--conduct: there is no conduct '{}'; {}", arguments.conduct,
+                    scenarios::did_you_mean(arguments.conduct, names,
+                                            fmt::format("there are {}", fmt::join(names, ", ")))),
+        exit_usage);
   }
   options.conduct = arguments.conduct;
   std::unique_ptr<scenarios::metrics_server> server;

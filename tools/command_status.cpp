@@ -315,11 +315,11 @@ int drain(const visit_arguments& arguments) {
   if (found == hosts->end()) {
     std::vector<std::string> names;
     for (const auto& [name, host] : *hosts) names.push_back(name);
-    const auto meant = scenarios::closest(arguments.node, names);
-    return fail(fmt::format("there is no '{}' in the swarm; {}", arguments.node,
-                            meant ? fmt::format("did you mean '{}'?", *meant)
-                                  : fmt::format("there are {}", fmt::join(names, ", "))),
-                exit_bad_input);
+    return fail(
+        fmt::format("there is no '{}' in the swarm; {}", arguments.node,
+                    scenarios::did_you_mean(arguments.node, names,
+                                            fmt::format("there are {}", fmt::join(names, ", ")))),
+        exit_bad_input);
   }
   if (found->second.where.empty())
     return fail(

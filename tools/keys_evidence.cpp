@@ -2,6 +2,7 @@
 
 #include "actors/trust/identity.hpp"
 #include "actors/trust/proof.hpp"
+#include "kernels/base/text_fields.hpp"
 #include "netem/wire/key_files.hpp"
 #include "scenarios/runner/bans_file.hpp"
 
@@ -22,7 +23,7 @@ std::string key_of(const actors::proof& what) {
   const auto bytes = actors::bytes_of(actors::culprit_of(what));
   netem::wire::public_key_bytes key;
   std::memcpy(key.data(), bytes.data(), key.size());
-  return netem::wire::hex_text(key);
+  return hex_of(key);
 }
 
 result<convicted_member> read(std::string_view line,

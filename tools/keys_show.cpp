@@ -1,5 +1,6 @@
 #include "tools/keys_show.hpp"
 
+#include "kernels/base/text_fields.hpp"
 #include "netem/wire/certificates.hpp"
 #include "netem/wire/key_files.hpp"
 #include "netem/wire/moderator_folder.hpp"
@@ -81,7 +82,7 @@ bool show_certificate(const fs::path& path, const std::string& pem, const neighb
                                                      facts->operates ? "operator" : "node",
                                                      facts->name, facts->issuer));
   line("serial", facts->serial);
-  line("public key", hex_text(facts->public_key));
+  line("public key", hex_of(facts->public_key));
   line("valid", fmt::format("from {} until {}", utc_text(facts->not_before_utc_ns),
                             utc_text(facts->not_after_utc_ns)));
   line("now", state_now(pem, *facts, beside, utc_ns));
@@ -93,7 +94,7 @@ bool show_request(const fs::path& path, const std::string& pem) {
   if (!facts) return wrong(path, facts.error());
   fmt::print("{}\n", path.string());
   line("request", fmt::format("of '{}', to be admitted", facts->name));
-  line("public key", hex_text(facts->public_key));
+  line("public key", hex_of(facts->public_key));
   return true;
 }
 
@@ -121,7 +122,7 @@ bool show_private_key(const fs::path& path) {
   if (!key) return wrong(path, "not a private key: " + key.error());
   fmt::print("{}\n", path.string());
   line("private key", "Ed25519, which only its owner may read");
-  line("public key", hex_text(key->public_key()));
+  line("public key", hex_of(key->public_key()));
   return true;
 }
 

@@ -1,8 +1,8 @@
 #include "actors/trust/evidence.hpp"
 
 #include "actors/observe.hpp"
-#include "actors/trust/hex_fields.hpp"
 #include "actors/trust/identity.hpp"
+#include "kernels/base/text_fields.hpp"
 
 #include <fmt/format.h>
 
@@ -51,7 +51,7 @@ std::string to_line(const evidence& what) {
 }
 
 result<evidence> evidence_from_line(std::string_view line) {
-  const auto words = words_of(line);
+  const auto words = split(line, ' ');
   evidence out;
   bool good = words.size() == 7;
   if (good) {

@@ -1,7 +1,7 @@
 #include "actors/trust/verdict.hpp"
 
-#include "actors/trust/hex_fields.hpp"
 #include "actors/trust/identity.hpp"
+#include "kernels/base/text_fields.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -113,7 +113,7 @@ std::string to_line(const verdict& what) {
 }
 
 result<verdict> verdict_from_line(std::string_view line) {
-  const auto words = words_of(line);
+  const auto words = split(line, ' ');
   const failure bad{"not a line of a verdict: expected 'verdict', a kind, the culprit, the group, "
                     "four numbers, and a key and a signature for each judge"};
   if (words.size() < 9 || words[0] != "verdict") return bad;

@@ -1,20 +1,14 @@
 #include "kernels/base/digest.hpp"
 
 #include "kernels/base/check.hpp"
+#include "kernels/base/text_fields.hpp"
 
 #include <sodium.h>
 
 namespace shoal {
 
 std::string digest::hex() const {
-  constexpr std::string_view digits = "0123456789abcdef";
-  std::string out;
-  out.reserve(2 * bytes.size());
-  for (const std::uint8_t byte : bytes) {
-    out += digits[byte >> 4];
-    out += digits[byte & 15];
-  }
-  return out;
+  return hex_of(bytes);
 }
 
 std::uint64_t digest::prefix() const noexcept {

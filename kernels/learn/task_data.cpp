@@ -1,5 +1,7 @@
 #include "kernels/learn/task_data.hpp"
 
+#include "kernels/base/text_fields.hpp"
+
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -9,16 +11,6 @@
 namespace shoal::learn {
 
 namespace {
-
-std::vector<std::string_view> split(std::string_view text, char at) {
-  std::vector<std::string_view> out;
-  for (;;) {
-    const auto end = text.find(at);
-    out.push_back(text.substr(0, end));
-    if (end == std::string_view::npos) return out;
-    text.remove_prefix(end + 1);
-  }
-}
 
 /// The places of the text and of the label among the columns.
 struct columns {

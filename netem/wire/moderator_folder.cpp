@@ -1,5 +1,7 @@
 #include "netem/wire/moderator_folder.hpp"
 
+#include "kernels/base/text_fields.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -57,12 +59,6 @@ bool same_but_for_capitals(std::string_view a, std::string_view b) {
 }
 
 } // namespace
-
-std::string hex_text(const public_key_bytes& key) {
-  std::string out;
-  for (const std::byte b : key) out += fmt::format("{:02x}", std::to_integer<unsigned>(b));
-  return out;
-}
 
 result<std::vector<admission_record>> read_admitted(std::string_view csv) {
   const bool with_key = csv.starts_with(header);
@@ -139,8 +135,8 @@ result<std::string> moderator_folder::admit(std::string_view name, const public_
   if (!pem) return failure{pem.error()};
   const auto facts = read_certificate(*pem);
   SHOAL_CHECK(facts.ok(), "a new certificate cannot be read");
-  admitted_.push_back({facts->name, facts->serial, facts->not_before_utc_ns,
-                       facts->not_after_utc_ns, hex_text(key)});
+  admitted_.push_back(
+      {facts->name, facts->serial, facts->not_before_utc_ns, facts->not_after_utc_ns, hex_of(key)});
   if (auto written = write_text(path_ / admitted_file, text_of(admitted_)); !written) {
     admitted_.pop_back();
     return failure{written.error()};

@@ -15,9 +15,6 @@
 
 namespace shoal::netem::wire {
 
-/// A key as 64 hexadecimal digits.
-std::string hex_text(const public_key_bytes& key);
-
 /// A row of admitted.csv.
 struct admission_record {
   std::string name, serial;

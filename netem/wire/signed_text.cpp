@@ -1,9 +1,8 @@
 #include "netem/wire/signed_text.hpp"
 
+#include "kernels/base/text_fields.hpp"
 #include "netem/wire/certificates.hpp"
 
-#include <array>
-#include <optional>
 #include <vector>
 
 namespace shoal::netem::wire {
@@ -11,7 +10,6 @@ namespace shoal::netem::wire {
 namespace {
 
 constexpr std::string_view mark = "signature: ";
-constexpr std::string_view digits = "0123456789abcdef";
 
 std::vector<std::byte> what_is_signed(std::string_view kind, std::string_view text) {
   std::string all = "shoal.signed_text";
@@ -23,25 +21,13 @@ std::vector<std::byte> what_is_signed(std::string_view kind, std::string_view te
   return {bytes.begin(), bytes.end()};
 }
 
-std::optional<signature_bytes> signature_of(std::string_view hex) {
-  signature_bytes out{};
-  if (hex.size() != 2 * out.size()) return std::nullopt;
-  for (std::size_t i = 0; i < hex.size(); ++i) {
-    const auto digit = digits.find(hex[i]);
-    if (digit == std::string_view::npos) return std::nullopt;
-    out[i / 2] = out[i / 2] << 4 | std::byte(digit);
-  }
-  return out;
-}
-
 } // namespace
 
 std::string sign_text(std::string_view kind, std::string_view text, const signing_key& key,
                       std::string_view certificate_pem) {
   std::string out(text);
   out += mark;
-  for (const auto each : key.sign(what_is_signed(kind, text)))
-    for (const int shift : {4, 0}) out += digits[(std::to_integer<unsigned>(each) >> shift) & 15];
+  out += hex_of(key.sign(what_is_signed(kind, text)));
   out += '\n';
   out += certificate_pem;
   return out;
@@ -57,14 +43,15 @@ result<signed_text> read_signed_text(std::string_view file, std::string_view kin
   out.text = file.substr(0, at + 1);
   const auto rest = file.substr(at + 1 + mark.size());
   const auto end = rest.find('\n');
-  const auto signature = signature_of(rest.substr(0, end));
-  if (!signature || end == std::string_view::npos) return failure{"its signature is damaged"};
+  signature_bytes signature;
+  if (!read_hex(rest.substr(0, end), signature) || end == std::string_view::npos)
+    return failure{"its signature is damaged"};
   const auto certificate = rest.substr(end + 1);
   const auto facts = read_certificate(certificate);
   if (!facts) return failure{"the certificate in it: " + facts.error()};
   if (auto fine = check_issued(certificate, ca_pem, utc_ns); !fine)
     return failure{"the certificate in it: " + fine.error()};
-  if (!verify(facts->public_key, what_is_signed(kind, out.text), *signature))
+  if (!verify(facts->public_key, what_is_signed(kind, out.text), signature))
     return failure{"it was changed after '" + facts->name + "' signed it, or is something else"};
   out.name = facts->name;
   out.serial = facts->serial;

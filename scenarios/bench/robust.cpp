@@ -13,12 +13,14 @@
 #include "scenarios/workloads/workload.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <limits>
 #include <map>
+#include <string_view>
 #include <utility>
 
 namespace shoal::scenarios {
@@ -27,9 +29,9 @@ namespace {
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
-std::string did_you_mean(const std::string& text, const std::vector<std::string>& known) {
-  const auto found = closest(text, known);
-  return found ? fmt::format("; did you mean '{}'?", *found) : std::string{};
+/// The end of an error about an unknown `word`: the name that was meant, or all there are.
+std::string instead_of(std::string_view word, const std::vector<std::string>& known) {
+  return did_you_mean(word, known, fmt::format("there are: {}", fmt::join(known, ", ")));
 }
 
 std::vector<std::string> names_of_options(const std::vector<actors::aggregator_option>& of) {
@@ -45,8 +47,8 @@ result<void> check_options(const actors::aggregator_definition& of,
     const auto found = std::find_if(of.options.begin(), of.options.end(),
                                     [&name = name](const auto& one) { return one.name == name; });
     if (found == of.options.end())
-      return failure{fmt::format("'{}' has no option '{}'{}", of.name, name,
-                                 did_you_mean(name, names_of_options(of.options)))};
+      return failure{fmt::format("'{}' has no option '{}'; {}", of.name, name,
+                                 instead_of(name, names_of_options(of.options)))};
     if ((found->above && value <= *found->above) || (found->at_least && value < *found->at_least) ||
         (found->at_most && value > *found->at_most) || value < 0)
       return failure{fmt::format("'{}' of '{}' cannot be {}", name, of.name, value)};
@@ -274,7 +276,7 @@ result<actors::conduct_options> attack_of(const robust_bench& what, const robust
   const auto* found = actors::conducts().find(out.kind);
   if (found == nullptr || !found->changes_values)
     return failure{
-        fmt::format("unknown attack '{}'{}", out.kind, did_you_mean(out.kind, names_of_attacks()))};
+        fmt::format("unknown attack '{}'; {}", out.kind, instead_of(out.kind, names_of_attacks()))};
   for (const auto& [key, value] : spec->second) {
     if (key == "strength")
       out.strength = value;
@@ -308,8 +310,8 @@ result<robust_outcome> run_robust_cell(const robust_bench& what, const robust_ce
   if (!spec) return failure{spec.error()};
   const auto* defence = defences().find(spec->first);
   if (defence == nullptr)
-    return failure{fmt::format("unknown defence '{}'{}", spec->first,
-                               did_you_mean(spec->first, names_of_defences()))};
+    return failure{fmt::format("unknown defence '{}'; {}", spec->first,
+                               instead_of(spec->first, names_of_defences()))};
   auto made = defence->make(spec->second, what.members, cell.attackers);
   if (!made) return failure{made.error()};
   auto seeded = what;

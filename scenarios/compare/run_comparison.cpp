@@ -138,10 +138,9 @@ result<tolerances> tolerances::parse(std::span<const std::string> arguments) {
     const std::string key = at == std::string::npos ? "" : argument.substr(0, at);
     const std::string text = at == std::string::npos ? argument : argument.substr(at + 1);
     if (at != std::string::npos && std::find(keys.begin(), keys.end(), key) == keys.end()) {
-      const auto meant = closest(key, keys);
-      return failure{fmt::format("unknown figure '{}'; {}", key,
-                                 meant ? fmt::format("did you mean '{}'?", *meant)
-                                       : fmt::format("they are {}", fmt::join(keys, ", ")))};
+      return failure{
+          fmt::format("unknown figure '{}'; {}", key,
+                      did_you_mean(key, keys, fmt::format("they are {}", fmt::join(keys, ", "))))};
     }
     if (text == "off" && !key.empty()) {
       named[key] = std::nullopt;

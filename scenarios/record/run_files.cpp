@@ -1,5 +1,6 @@
 #include "scenarios/record/run_files.hpp"
 
+#include "kernels/base/text_fields.hpp"
 #include "scenarios/observe/event_log.hpp"
 #include "scenarios/observe/run_directory.hpp"
 
@@ -14,16 +15,6 @@ namespace shoal::scenarios {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::vector<std::string_view> split(std::string_view text, char at) {
-  std::vector<std::string_view> out;
-  for (;;) {
-    const std::size_t end = text.find(at);
-    out.push_back(text.substr(0, end));
-    if (end == std::string_view::npos) return out;
-    text.remove_prefix(end + 1);
-  }
-}
 
 template <class Number>
 std::optional<Number> number_of(std::string_view text) {

@@ -194,10 +194,8 @@ private:
           std::any_of(s_.peers.begin(), s_.peers.end(),
                       [&name = name](const peer_group& group) { return group.device == name; });
       if (used || !sound({"peers"})) continue;
-      std::vector<std::string> notes;
-      if (const auto meant = closest(name, others(name)))
-        notes.push_back(fmt::format("did you mean '{}'?", *meant));
-      warn("devices." + name, fmt::format("no peer uses the device '{}'", name), std::move(notes));
+      warn("devices." + name, fmt::format("no peer uses the device '{}'", name),
+           meant_notes(name, others(name)));
     }
   }
 

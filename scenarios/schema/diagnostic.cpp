@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <utility>
 
 namespace shoal::scenarios {
 namespace {
@@ -109,6 +110,19 @@ std::optional<std::string> closest(std::string_view word, std::span<const std::s
     if (!best || distance < best_distance) best = candidate, best_distance = distance;
   }
   return best;
+}
+
+std::string did_you_mean(std::string_view word, std::span<const std::string> candidates,
+                         std::string otherwise) {
+  const auto meant = closest(word, candidates);
+  return meant ? fmt::format("did you mean '{}'?", *meant) : std::move(otherwise);
+}
+
+std::vector<std::string> meant_notes(std::string_view word,
+                                     std::span<const std::string> candidates) {
+  if (auto question = did_you_mean(word, candidates); !question.empty())
+    return {std::move(question)};
+  return {};
 }
 
 } // namespace shoal::scenarios

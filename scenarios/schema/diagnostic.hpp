@@ -35,4 +35,11 @@ std::size_t edit_distance(std::string_view a, std::string_view b);
 /// The candidate with the smallest edit distance to `word`, or nothing if all are too far away.
 std::optional<std::string> closest(std::string_view word, std::span<const std::string> candidates);
 
+/// The question whether the candidate closest to `word` was meant, or `otherwise` if none is close.
+std::string did_you_mean(std::string_view word, std::span<const std::string> candidates,
+                         std::string otherwise = {});
+/// That question as the notes of a diagnostic: one, or none.
+std::vector<std::string> meant_notes(std::string_view word,
+                                     std::span<const std::string> candidates);
+
 } // namespace shoal::scenarios

@@ -14,7 +14,7 @@ namespace shoal::scenarios {
 
 /// Suggests the name closest to `word`, or lists all names if there are few.
 inline std::vector<std::string> guess(const std::string& word, std::span<const std::string> all) {
-  if (const auto meant = closest(word, all)) return {fmt::format("did you mean '{}'?", *meant)};
+  if (auto notes = meant_notes(word, all); !notes.empty()) return notes;
   std::vector<std::string> known;
   for (const std::string& name : all) {
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;

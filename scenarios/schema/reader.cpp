@@ -198,12 +198,10 @@ public:
                      "directory: was removed: peers find each other through the DHT");
         continue;
       }
-      std::vector<std::string> notes;
-      const auto guess = closest(item.key, known_);
-      if (guess) {
+      auto notes = meant_notes(item.key, known_);
+      if (const auto guess = closest(item.key, known_)) {
         meant.insert(*guess);
         shared_.sources.failed.insert(join(path_, *guess));
-        notes.push_back(fmt::format("did you mean '{}'?", *guess));
       } else if (path_.empty()) {
         notes.emplace_back("only keys that begin with 'x-' are free");
       }
@@ -280,10 +278,8 @@ private:
       return;
     }
     const auto why = not_one_of(found.text, names);
-    const auto guess = closest(found.text, names);
     shared_.fail(path, found.where, why, fmt::format("{}: {}", path, why),
-                 guess ? std::vector<std::string>{fmt::format("did you mean '{}'?", *guess)}
-                       : std::vector<std::string>{});
+                 meant_notes(found.text, names));
   }
 
   /// Handles an entry that is an option of another kind than the chosen one. If a --set argument
@@ -312,8 +308,8 @@ private:
     for (const entry& other : siblings.entries)
       if (other.key != item.key) names.push_back(other.key);
     std::string text = fmt::format("a new {} '{}'", what, item.key);
-    if (const auto meant = closest(item.key, names))
-      text += fmt::format("; did you mean '{}'?", *meant);
+    if (const auto question = did_you_mean(item.key, names); !question.empty())
+      text += "; " + question;
     shared_.created.emplace(path, std::move(text));
   }
 
@@ -424,9 +420,7 @@ private:
 
   template <class T>
   static std::vector<std::string> meant(const std::string& text, const T& out, const rule& r) {
-    const auto found = closest(text, choices_of(out, r));
-    return found ? std::vector<std::string>{fmt::format("did you mean '{}'?", *found)}
-                 : std::vector<std::string>{};
+    return meant_notes(text, choices_of(out, r));
   }
 
   /// Each parse() returns an error message, or an empty text on success.

@@ -1,5 +1,6 @@
 // The folders of a node and of a moderator: their files, their permissions, and the messages when a
 // file is wrong.
+#include "kernels/base/text_fields.hpp"
 #include "netem/wire/key_files.hpp"
 #include "netem/wire/moderator_folder.hpp"
 #include "netem/wire/node_keys.hpp"
@@ -282,7 +283,7 @@ TEST_CASE("a moderator admits and renews and revokes nodes and its folder record
         fmt::format("name,serial,from,until,key\n"
                     "lab-3,{},2026-11-21T20:55:00Z,2026-11-22T21:00:00Z,{}\n"
                     "lab-3,{},2026-11-21T20:55:00Z,2026-12-21T21:00:00Z,{}\n",
-                    a, hex_text(key.public_key()), b, hex_text(key.public_key())));
+                    a, hex_of(key.public_key()), b, hex_of(key.public_key())));
   {
     auto folder = moderator_folder::open(path, now);
     REQUIRE(folder.ok());
