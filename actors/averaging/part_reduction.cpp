@@ -185,7 +185,7 @@ std::span<float> part_reduction::room(std::uint64_t offset, std::uint64_t bytes)
 }
 
 void part_reduction::refuse_huge(std::vector<contribution>& from,
-                                 std::vector<std::uint32_t>& refused) const {
+                                 std::vector<std::uint32_t>& refused) {
   if (max_norm_ratio_ <= 0) return;
   std::vector<double> squares;
   for (const auto& one : from) squares.push_back(square_of(one.values));
@@ -195,8 +195,11 @@ void part_reduction::refuse_huge(std::vector<contribution>& from,
     // A square that is no number comes last.
     std::sort(sorted.begin(), sorted.end(),
               [](double a, double b) { return a < b || (std::isnan(b) && !std::isnan(a)); });
+    const auto values = static_cast<double>(from.front().values.size());
     const auto median = sorted[sorted.size() / 2];
-    if (median > 0) most = std::min(most, max_norm_ratio_ * max_norm_ratio_ * median);
+    usual_square_ = std::max(usual_square_, median / values);
+    if (median > 0)
+      most = std::min(most, max_norm_ratio_ * max_norm_ratio_ * usual_square_ * values);
   }
   std::size_t kept = 0;
   for (std::size_t i = 0; i < from.size(); ++i) {

@@ -16,7 +16,9 @@
 // above max_norm_ratio times the upper median of the senders' norms. With two senders nobody can
 // say whose values are too large, so the second rule begins with three. It is the upper median
 // because small values cost nothing: with the lower one, half of the senders could have the others
-// refused.
+// refused. A unit of a few values, such as the end of a part, or of values that most batches do not
+// touch has a median that says little. So the median counts for each value at least as much as the
+// largest one of the part's units so far.
 //
 // Memory: by chunk, the pieces of incomplete chunks; by part, all pieces. At most the part's bytes
 // times the number of senders.
@@ -114,7 +116,7 @@ private:
     std::uint32_t member = 0;
     std::span<const float> values;
   };
-  void refuse_huge(std::vector<contribution>& from, std::vector<std::uint32_t>& refused) const;
+  void refuse_huge(std::vector<contribution>& from, std::vector<std::uint32_t>& refused);
   bool has(const open_chunk& chunk, std::uint32_t member) const;
   bool by_part() const { return how_->unit == aggregation_unit::part; }
   chunk_set expect(const chunk_set& chunks, duration now);
@@ -132,6 +134,7 @@ private:
   bool size_only_;
   const aggregator_definition* how_;
   double max_norm_ratio_;
+  double usual_square_ = 0; // the largest median of the units so far, for each value
   std::shared_ptr<conduct> conduct_;
   std::unique_ptr<aggregator> aggregator_;
   std::vector<open_chunk> chunks_;
