@@ -28,6 +28,14 @@ void bulk_lines::set_capacities(link_id up, data_rate up_rate, link_id down, dat
   note_change(around);
 }
 
+duration bulk_lines::queueing_delay(host_index from, host_index to, duration now) const {
+  duration out{};
+  if (flows_.model() == transfer_model::tcp && flows_.active() > 0)
+    for (const auto link : paths_.route(from, to, no_host).links())
+      if (flows_.flows_on(link) > 0) out += flows_.queueing_delay(link, now);
+  return out;
+}
+
 // -- connections ----------------------------------------------------------------------------------
 
 std::uint32_t bulk_lines::connect(host_index from, host_index to) {

@@ -46,9 +46,14 @@ public:
   // -- links ----------------------------------------------------------------
 
   link_id add_link(data_rate rate) { return flows_.add_link(rate.bits_per_second); }
+  link_id add_link(data_rate rate, const link_queue& queue) {
+    return flows_.add_link(rate.bits_per_second, queue);
+  }
   void set_capacities(link_id up, data_rate up_rate, link_id down, data_rate down_rate,
                       duration now, surroundings& around);
   std::size_t transfers_on(link_id link) const { return flows_.flows_on(link); }
+  /// The time that a small message waits behind bulk on its way between two hosts.
+  duration queueing_delay(host_index from, host_index to, duration now) const;
 
   // -- messages -------------------------------------------------------------
 

@@ -235,7 +235,7 @@ duration fabric_state::small_delay(host_index from, host_index to, std::uint64_t
                                    const message_class& what) {
   const auto drawn = ways.draw_small(from, to, bytes);
   if (drawn.copies > 0) traffic[what.traffic] += drawn.copies * bytes;
-  return drawn.delay;
+  return drawn.delay + bulk.queueing_delay(from, to, clock.now());
 }
 
 void fabric_state::arrive_small(std::uint32_t number, duration delay) {

@@ -9,7 +9,8 @@
 //   (netem/bulk_lines.hpp).
 // - Small: other messages use a second connection. They leave one after the other at the uplink's
 //   rate, take no rate from bulk, and arrive one delay later. Model `tcp` lets each transfer on the
-//   uplink send one packet before them, as fair queueing does. Larger messages with a stream of
+//   uplink send one packet before them, as fair queueing does. At the other links they wait
+//   behind bulk (transport::queueing_delay). Larger messages with a stream of
 //   their own go with the small ones, as in HTTP/2. So the answers of a DHT node travel between the
 //   chunks of a model. Order is kept for each pair of hosts within each of the two classes.
 //   netem/path_quality.hpp models jitter, loss and duplication.
@@ -37,9 +38,8 @@
 //   of other processes are known by the node id in their addresses. Each has a machine, so that the
 //   path to it can be shaped. Their actors count as alive until the carrier reports their end.
 //
-// Left out: queueing delay of small messages at shared links and downlinks; routing changes; the
-// receive buffers of a paused host, which have no limit. In a cut of one direction,
-// acknowledgements still get through.
+// Left out: routing changes; the receive buffers of a paused host, which have no limit. In a cut of
+// one direction, acknowledgements still get through.
 #pragma once
 
 #include "kernels/base/units.hpp"
@@ -81,8 +81,9 @@ public:
   /// Sets the path between two regions, in both directions.
   void set_path(region_index a, region_index b, const path_quality& path);
   /// Adds a site: an uplink and a downlink that all machines and sites inside share. Sites may lie
-  /// in other sites.
-  site_index add_site(std::string name, data_rate up, data_rate down, site_index inside = no_site);
+  /// in other sites. `queue` is in front of both links; by default that of the options.
+  site_index add_site(std::string name, data_rate up, data_rate down, site_index inside = no_site,
+                      const std::optional<link_queue>& queue = std::nullopt);
   machine_index add_machine(const machine_options& what);
   machine_index add_machine(std::string name, region_index region, data_rate up, data_rate down) {
     return add_machine({.name = std::move(name), .region = region, .up = up, .down = down});

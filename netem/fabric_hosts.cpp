@@ -30,9 +30,12 @@ region_index fabric::add_region(std::string name) {
   return state_->places.add_region(std::move(name));
 }
 
-site_index fabric::add_site(std::string name, data_rate up, data_rate down, site_index inside) {
+site_index fabric::add_site(std::string name, data_rate up, data_rate down, site_index inside,
+                            const std::optional<link_queue>& queue) {
   std::lock_guard guard(state_->mutex);
-  const auto uplink = state_->bulk.add_link(up), downlink = state_->bulk.add_link(down);
+  const auto& before = queue ? *queue : state_->options.tcp.queue;
+  const auto uplink = state_->bulk.add_link(up, before);
+  const auto downlink = state_->bulk.add_link(down, before);
   return state_->places.add_site(std::move(name), uplink, downlink, inside);
 }
 
@@ -42,7 +45,9 @@ machine_index fabric::add_machine(const machine_options& what) {
 }
 
 machine_index fabric_state::add_machine(const machine_options& what) {
-  const auto uplink = bulk.add_link(what.up), downlink = bulk.add_link(what.down);
+  const auto& usual = options.tcp.queue;
+  const auto uplink = bulk.add_link(what.up, what.up_queue.value_or(usual));
+  const auto downlink = bulk.add_link(what.down, what.down_queue.value_or(usual));
   const auto machine = places.add_machine(what, uplink, downlink);
   if (what.nat != nat_class::open) nat();
   if (options.over != nullptr && !what.name.empty()) {

@@ -80,6 +80,15 @@ public:
   double used(link_id link);
   /// The flows on a link, ordered by start.
   std::vector<flow_id> flows_on(link_id link) const;
+  /// Calls `with(tag, rate, limited)` for each flow on the link, as of the last solution.
+  /// `limited`: this link is the flow's bottleneck. The order is the same in each run.
+  template <class F>
+  void each_on(link_id link, F&& with) const {
+    for (std::size_t i = 0; i < solver_.flows_on(link); ++i) {
+      const auto f = solver_.flow_on(link, i);
+      with(flows_[slot_of_[f]].tag, solver_.rate(f), solver_.bottleneck(f) == link);
+    }
+  }
   std::size_t count_on(link_id link) const { return solver_.flows_on(link); }
   std::size_t link_count() const noexcept { return solver_.link_count(); }
 

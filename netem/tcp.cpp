@@ -22,6 +22,38 @@ double cbrt(double x) {
   return x <= 0 ? 0 : portable::pow(x, 1.0 / 3);
 }
 
+/// K of a cubic with this greatest window, seconds.
+double seconds_to_origin(const tcp_options& options, double greatest) {
+  return cbrt(greatest / options.segment * (1 - beta_of(options.control)) / cubic_c);
+}
+
+/// CUBIC's window at `now`, without limits.
+double cubic_window(const tcp_options& options, const tcp_window& state, duration now,
+                    duration round_trip) {
+  const double beta = beta_of(options.control);
+  const double rtt = std::max(to_seconds(round_trip), 1e-6);
+  const double reno = state.friendly_from / options.segment +
+                      3 * (1 - beta) / (1 + beta) * to_seconds(now - state.friendly_since) / rtt;
+  const double from_k =
+      to_seconds(now - state.loss_at) - seconds_to_origin(options, state.before_loss);
+  return options.segment *
+         std::max(cubic_c * from_k * from_k * from_k + state.before_loss / options.segment, reno);
+}
+
+/// Begins congestion avoidance after a loss at the window `before_loss`.
+void reduce_window(tcp_window& state, double before_loss, double window, duration now) {
+  state.before_loss = before_loss;
+  state.window = state.threshold = window;
+  state.avoiding = true;
+  state.loss_at = state.friendly_since = now;
+  state.friendly_from = window;
+}
+
+/// The queueing delay at which HyStart ends slow start.
+double most_delay(duration round_trip) {
+  return std::clamp(to_seconds(round_trip) / 8, 0.004, 0.016);
+}
+
 double carried_by(const round_trip_seen& seen) {
   return seen.rate / 8 * to_seconds(seen.round_trip);
 }
@@ -61,6 +93,19 @@ void begin_transfer(const tcp_options& options, tcp_window& state, duration now,
 bool next_round_trip(const tcp_options& options, tcp_window& state, const round_trip_seen& seen) {
   const double beta = beta_of(options.control);
   const double carried = carried_by(seen);
+  if (seen.pushes_back && !seen.window_limited) {
+    if (!state.avoiding) {
+      const auto most = std::min({2 * carried, state.threshold, options.max_window});
+      const auto grown =
+          state.window + (options.slow_start_growth - 1) * carried * seen.round_trips;
+      state.window = std::max(state.window, std::min(grown, most));
+    } else {
+      const auto passed = from_seconds(seen.round_trips * to_seconds(seen.round_trip));
+      state.loss_at += passed;
+      state.friendly_since += passed;
+    }
+    return false;
+  }
   if (!state.avoiding) {
     const double growth = options.slow_start_growth;
     if (seen.window_limited)
@@ -68,31 +113,26 @@ bool next_round_trip(const tcp_options& options, tcp_window& state, const round_
     else
       state.window += (growth - 1) * carried * seen.round_trips;
     if (state.window >= state.threshold) {
-      state.window = state.threshold;
-      state.avoiding = true;
-      state.before_loss = state.window / beta;
-      state.loss_at = seen.now;
+      reduce_window(state, state.threshold / beta, state.threshold, seen.now);
+    } else if (options.control == congestion_control::cubic && !seen.window_limited &&
+               carried > 0 &&
+               (state.window - carried) / carried * to_seconds(seen.round_trip) >
+                   most_delay(seen.round_trip)) {
+      // No loss: the cubic's origin is here.
+      reduce_window(state, state.window, state.window, seen.now);
+      state.loss_at -= from_seconds(seconds_to_origin(options, state.window));
     }
   } else if (options.control == congestion_control::reno) {
     state.window += (options.slow_start_growth - 1) * options.segment * seen.round_trips;
   } else {
-    const double w_max = state.before_loss / options.segment;
-    const double k = cbrt(w_max * (1 - beta) / cubic_c);
-    const double t = to_seconds(seen.now - state.loss_at);
-    const double rtt = std::max(to_seconds(seen.round_trip), 1e-6);
-    const double reno = w_max * beta + 3 * (1 - beta) / (1 + beta) * t / rtt;
-    const double from_k = t - k;
-    state.window = options.segment * std::max(cubic_c * from_k * from_k * from_k + w_max, reno);
+    state.window = cubic_window(options, state, seen.now, seen.round_trip);
   }
   state.window = std::min(state.window, options.max_window);
   const double held = held_by(options, seen);
   if (seen.window_limited || state.window <= held) return false;
-  state.before_loss =
+  const double before =
       std::min(state.window, (state.avoiding ? 1 : 1 + options.overshoot / seen.sharers) * held);
-  state.window = std::max(beta * state.before_loss, options.segment);
-  state.threshold = state.window;
-  state.avoiding = true;
-  state.loss_at = seen.now;
+  reduce_window(state, before, std::max(beta * before, options.segment), seen.now);
   return true;
 }
 
@@ -105,7 +145,7 @@ void next_round_trips(const tcp_options& options, tcp_window& state, round_trip_
     seen.now = at(++done);
     next_round_trip(options, state, seen);
     if (!state.avoiding && state.window == before)
-      return; // the flow carries nothing, or has reached max_window
+      return; // the flow carries nothing, has reached max_window, or its own line limits it
   }
   // During avoidance, the window after several round trips follows from the window at the last
   // overflow.
@@ -134,6 +174,7 @@ void next_round_trips(const tcp_options& options, tcp_window& state, round_trip_
     if (first == cycle) {
       const auto skipped = (count - done) / cycle * cycle;
       state.loss_at += skipped * seen.round_trip;
+      state.friendly_since += skipped * seen.round_trip;
       done += skipped;
       cycle = 0;
     } else {
@@ -146,16 +187,31 @@ bool never_limits(const tcp_options& options, const tcp_window& state,
                   const round_trip_seen& seen) {
   constexpr double margin = 1 + 1e-9; // for rounding
   const double enough = margin * carried_by(seen);
-  return !seen.window_limited && state.window >= enough &&
-         beta_of(options.control) * held_by(options, seen) >= enough &&
-         options.max_window >= enough;
+  if (seen.window_limited || state.window < enough) return false;
+  // HyStart looks at the delay in each round trip.
+  if (!state.avoiding && !seen.pushes_back && options.control == congestion_control::cubic)
+    return false;
+  return seen.pushes_back || (beta_of(options.control) * held_by(options, seen) >= enough &&
+                              options.max_window >= enough);
+}
+
+double standing_bytes(const tcp_options& options, const tcp_window& state,
+                      const round_trip_seen& seen) {
+  if (options.control == congestion_control::cubic && state.avoiding) {
+    const double window = cubic_window(options, state, seen.now, seen.round_trip);
+    if (window <= held_by(options, seen))
+      return std::max(0.0, std::min(window, options.max_window) - carried_by(seen));
+  }
+  const double beta = beta_of(options.control);
+  const double greatest = std::min(held_by(options, seen), options.max_window);
+  return std::max(0.0, (1 + beta) / 2 * greatest - carried_by(seen));
 }
 
 void after_timeout(const tcp_options& options, tcp_window& state, duration now) {
   state.threshold = std::max(state.window / 2, 2 * options.segment);
   state.window = options.segment;
   state.avoiding = false;
-  state.loss_at = now;
+  state.loss_at = state.friendly_since = now;
 }
 
 } // namespace shoal::netem

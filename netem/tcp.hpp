@@ -6,11 +6,17 @@
 // - overflow: the window exceeds the capacity of the path, H = rate * RTT + queue / n for n flows
 //   at the bottleneck (at least 4 segments). Then W := beta W. Slow start notices late, at (1 +
 //   overshoot / n) H.
+//   Linux's CUBIC leaves slow start already when the queue delays it by an eighth of the round
+//   trip, at least 4 and at most 16 ms (HyStart; Ha and Rhee, "Taming the elephants", Computer
+//   Networks 55(9), 2011). It then grows from that window.
 // - avoidance with Reno: the window grows by slow_start_growth - 1 segments in each round trip.
 //   That is 1, or 1/2 where every second packet is acknowledged and windows grow by
 //   acknowledgement.
 // - avoidance with CUBIC: `W(t) = C (t - K)^3 + W_max` with `K = cbrt(W_max (1 - beta) / C)`, in
 //   segments and seconds. The window is at least Reno's (RFC 8312, 4.1 and 4.2).
+// - the sender's own line: the host's queue pushes back, so nothing is lost there. The window grows
+//   only while it limits the flow, to twice the bytes in flight at most (RFC 7661, 4; Linux:
+//   tcp_is_cwnd_limited), and CUBIC's clock stands still.
 // - idle: after more than a retransmission timeout, the window is initial_window again (RFC 5681,
 //   4.1).
 //
@@ -24,11 +30,11 @@
 // Flows share a full link in proportion to RTT^-rtt_bias (FIFO queues; Lakshman and Madhow,
 // IEEE/ACM ToN 5(3), 1997). A bias of 0 stands for fair queueing.
 //
-// The defaults describe Linux: CUBIC, growth 2, a FIFO queue of 100 packets. ns3_newreno()
-// describes ns-3 3.37 with its defaults (delayed acknowledgements, FqCoDel). Its `queue` and
-// `overshoot` were calibrated on six patterns; see docs/accuracy.md.
+// The defaults describe Linux: CUBIC, growth 2, a FIFO queue of 100 packets in front of each link.
+// ns3_newreno() describes ns-3 3.37 with its defaults (delayed acknowledgements, FqCoDel). Its
+// `queue` and `overshoot` were calibrated on six patterns; see docs/accuracy.md.
 //
-// Left out: the burstiness of packets; queueing delay in the RTT (only overflow counts);
+// Left out: the burstiness of packets; queueing delay in the RTT of bulk (only overflow counts);
 // differences of luck between equal flows; retransmission timeouts; pacing; BBR; ECN. For patterns
 // with many flows, the typical flow is met better than the last one.
 #pragma once
@@ -42,6 +48,19 @@ namespace shoal::netem {
 
 enum class congestion_control : std::uint8_t { reno, cubic };
 
+/// The queue in front of a link.
+struct link_queue {
+  duration time{};      ///< at the link's full rate
+  double packets = 100; ///< and this many packets of 1500 bytes
+  /// The queue delays its sender in place of dropping: the sender's own line (Linux: TCP small
+  /// queues above a queueing discipline, or a virtual machine's network card).
+  bool pushes_back = false;
+
+  double bytes(double bits_per_second) const {
+    return bits_per_second / 8 * to_seconds(time) + 1500 * packets;
+  }
+};
+
 struct tcp_options {
   congestion_control control = congestion_control::cubic;
   double segment = 1448;      ///< bytes of payload in a packet
@@ -49,8 +68,7 @@ struct tcp_options {
   double slow_start_growth = 2;
   /// Bytes. On Linux: the least of net.ipv4.tcp_wmem[2] and tcp_rmem[2] / 2.
   double max_window = 4 * 1024 * 1024;
-  duration queue{};           ///< in front of each link, at its full rate
-  double queue_packets = 100; ///< and this many packets of 1500 bytes
+  link_queue queue; ///< in front of links that have none of their own
   /// Slow start ends at (1 + overshoot / n) of the path's capacity, for n flows that share.
   double overshoot = 1;
   double rtt_bias = 1; ///< rates on a full link are as RTT^-rtt_bias; 0: fair queueing
@@ -62,8 +80,7 @@ inline tcp_options ns3_newreno() {
   out.control = congestion_control::reno;
   out.slow_start_growth = 1.5;
   out.max_window = 64 * 1024 * 1024;
-  out.queue = std::chrono::milliseconds(3);
-  out.queue_packets = 0;
+  out.queue = {std::chrono::milliseconds(3), 0};
   out.overshoot = 0.3;
   out.rtt_bias = 0;
   return out;
@@ -77,7 +94,10 @@ struct tcp_window {
   /// Slow start ends here at the latest, bytes.
   double threshold = std::numeric_limits<double>::infinity();
   double before_loss = 0; ///< W_max, bytes
-  duration loss_at{};
+  duration loss_at{};     ///< the origin of CUBIC's clock
+  /// Where the window of a Reno flow began that CUBIC keeps up with, bytes.
+  double friendly_from = 0;
+  duration friendly_since{};
   duration used_until{};
 };
 
@@ -96,6 +116,7 @@ struct round_trip_seen {
   double rate = 0;             ///< the flow's rate in bits/s
   bool window_limited = false; ///< only the window limited the rate
   double queue_bytes = 0;      ///< this flow's share of the queue in front of its bottleneck
+  bool pushes_back = false;    ///< the bottleneck is the sender's own line
   double sharers = 1;          ///< flows at the bottleneck
 };
 
@@ -116,6 +137,13 @@ void next_round_trips(const tcp_options& options, tcp_window& state, round_trip_
 /// True if the window never limits a transfer of this rate while the network behaves the same. The
 /// window must not have limited the last round trip either.
 bool never_limits(const tcp_options& options, const tcp_window& state, const round_trip_seen& seen);
+
+/// The bytes that such a flow keeps in the queue of its bottleneck at `seen.now`: the window, less
+/// what the path holds. Once the window goes up and down between two overflows, its mean counts,
+/// (1 + beta) / 2 of the greatest one. That is exact for Reno. CUBIC's fast convergence makes its
+/// growth about linear, too (RFC 8312, 4.6).
+double standing_bytes(const tcp_options& options, const tcp_window& state,
+                      const round_trip_seen& seen);
 
 /// Applies a retransmission timeout: one segment, then slow start up to half of the bytes in flight
 /// (RFC 5681, section 3.1).

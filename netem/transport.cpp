@@ -50,7 +50,8 @@ transport::transport(transfer_model model, tcp_options tcp) : model_(model), tcp
   if (model_ == transfer_model::tcp) flows_.follow(&changed_);
 }
 
-link_id transport::add_link(double bits_per_second) {
+link_id transport::add_link(double bits_per_second, const link_queue& queue) {
+  queues_.push_back(queue);
   return flows_.add_link(bits_per_second *
                          (model_ == transfer_model::lv08 ? lv08_bandwidth_factor : 1));
 }
@@ -63,6 +64,26 @@ void transport::set_capacity(link_id link, double bits_per_second, duration now)
 
 double transport::capacity(link_id link) const {
   return flows_.capacity(link) / (model_ == transfer_model::lv08 ? lv08_bandwidth_factor : 1);
+}
+
+duration transport::queueing_delay(link_id link, duration now) const {
+  const auto& queue = queues_[static_cast<std::uint32_t>(link)];
+  if (model_ != transfer_model::tcp || queue.pushes_back) return {};
+  double waiting = 0; // bytes
+  flows_.each_on(link, [&](std::uint64_t slot, double rate, bool limited_here) {
+    if (!limited_here) return;
+    const auto& r = records_[slot];
+    if (r.parked) {
+      auto seen = r.steady;
+      seen.now = now;
+      waiting += standing_bytes(tcp_, r.connection, seen);
+      return;
+    }
+    waiting += std::max(0.0, r.connection.window - rate / 8 * to_seconds(r.round_trip));
+  });
+  const auto full_rate = flows_.capacity(link);
+  if (waiting <= 0 || full_rate <= 0) return {};
+  return from_seconds(8 * std::min(waiting, queue.bytes(full_rate)) / full_rate);
 }
 
 transport::transfer_id transport::start(const transfer_request& what, duration now) {
@@ -286,8 +307,8 @@ void transport::begin_flow(std::uint32_t slot, duration now) {
   for (std::uint32_t i = 0; i < r.path_length; ++i) uses[i] = {r.path[i], 1};
   double weight = 1;
   if (tcp_.rtt_bias > 0 && r.round_trip > duration{})
-    weight =
-        portable::pow(0.1 / std::max(to_seconds(r.round_trip + tcp_.queue), 1e-3), tcp_.rtt_bias);
+    weight = portable::pow(0.1 / std::max(to_seconds(r.round_trip + tcp_.queue.time), 1e-3),
+                           tcp_.rtt_bias);
   r.flow = flows_.start(std::span(uses, r.path_length), r.bytes, r.now_cap, weight, now, slot);
   if (r.round_trip >= least_round_trip) set_timer(slot, now + r.round_trip);
 }
@@ -324,9 +345,9 @@ round_trip_seen transport::see(const record& r) {
   seen.window_limited = !link;
   if (link) {
     seen.sharers = static_cast<double>(flows_.count_on(*link));
-    seen.queue_bytes =
-        (flows_.capacity(*link) / 8 * to_seconds(tcp_.queue) + 1500 * tcp_.queue_packets) /
-        seen.sharers;
+    const auto& queue = queues_[static_cast<std::uint32_t>(*link)];
+    seen.queue_bytes = queue.bytes(flows_.capacity(*link)) / seen.sharers;
+    seen.pushes_back = queue.pushes_back;
   }
   return seen;
 }
@@ -399,6 +420,7 @@ void transport::last_round_trip(record& r, duration now) {
   seen.rate = 8 * static_cast<double>(r.bytes) / to_seconds(now - r.flowing_since);
   seen.window_limited = seen.rate > 0.99 * r.now_cap;
   seen.queue_bytes = unlimited; // a whole round trip shows every overflow
+  seen.pushes_back = r.parked && r.steady.pushes_back;
   next_round_trip(tcp_, r.connection, seen);
 }
 

@@ -9,6 +9,8 @@
 // - tcp: connection set-up, slow start, window over RTT, loss (netem/tcp.hpp).
 // In all models, a cap limits each transfer.
 //
+// With tcp, queueing_delay() is the time that other packets wait at a link behind the bulk there.
+//
 // Left out in all models: queueing delay of bulk, routes that change, losses at links that are not
 // the bottleneck.
 // Determinism: the same calls in the same order give the same results in the same order.
@@ -72,10 +74,16 @@ public:
   /// True if a finished transfer arrives only one delay later.
   bool delay_follows() const noexcept { return model_ != transfer_model::lv08; }
 
-  link_id add_link(double bits_per_second);
+  link_id add_link(double bits_per_second) { return add_link(bits_per_second, tcp_.queue); }
+  link_id add_link(double bits_per_second, const link_queue& queue);
   void set_capacity(link_id link, double bits_per_second, duration now);
   double capacity(link_id link) const;
   std::size_t flows_on(link_id link) const { return flows_.count_on(link); }
+  /// The wait of a packet that joins the link's queue: the windows of the flows that the link
+  /// limits, less what is on its way, or their mean for a steady flow, up to the length of the
+  /// queue. 0 where the queue pushes back, since small messages pass the bulk there, and in the
+  /// other models. Complexity: O(flows on the link).
+  duration queueing_delay(link_id link, duration now) const;
 
   /// Starts a transfer. Callers pass the time with every change; it never goes back. advance() must
   /// have removed all transfers that end before `now`.
@@ -156,6 +164,7 @@ private:
   transfer_model model_;
   tcp_options tcp_;
   flow_network flows_;
+  std::vector<link_queue> queues_; // by link
   std::vector<record> records_;
   std::vector<std::uint32_t> free_;
   std::priority_queue<timer, std::vector<timer>, std::greater<>> timers_;

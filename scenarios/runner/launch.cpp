@@ -120,7 +120,7 @@ void runner::state::build() {
   const auto shard_names = shard_hosts(what);
   for (std::size_t i = 0; i < network.shards.size(); ++i) {
     if (!runs_shard(i)) continue;
-    shards.push_back({network.shards[i], nullptr, nullptr});
+    shards.push_back({network.shards[i], nullptr, nullptr, {}});
     targets.push_back({network.shards[i], shard_names[i], network.shard_regions[i], false});
     on_hosts->add_line(network.shards[i], {what.data.up, what.data.down, {}});
   }

@@ -32,12 +32,20 @@ netem::path_quality quality_of(const path_options& what) {
   return q;
 }
 
+namespace {
+
+netem::link_queue queue_of(const network_tcp_options& what, duration buffer) {
+  return {buffer > duration{} ? buffer : what.buffer, static_cast<double>(what.queue)};
+}
+
+} // namespace
+
 netem::tcp_options tcp_of(const network_tcp_options& what) {
   netem::tcp_options tcp;
   tcp.control = what.congestion;
   tcp.initial_window = static_cast<double>(what.initial_window);
   tcp.max_window = static_cast<double>(what.max_window.bytes);
-  tcp.queue_packets = static_cast<double>(what.queue);
+  tcp.queue = queue_of(what, what.buffer);
   return tcp;
 }
 
@@ -55,12 +63,14 @@ network_machines build_network(const scenario& what, const std::vector<host_spec
     net.set_path(regions.at(link.from), regions.at(link.to), quality_of(link.path));
   std::map<std::string, netem::site_index> behind; // key: region
   for (const auto& [name, link] : n.shared_links)
-    behind[link.region] = net.add_site(name, link.up, link.down);
+    behind[link.region] =
+        net.add_site(name, link.up, link.down, netem::no_site, queue_of(n.tcp, link.buffer));
 
   auto add = [&](const std::string& name, const std::string& region, data_rate up, data_rate down) {
     netem::machine_options machine{
         .name = name, .region = regions.at(region), .up = up, .down = down};
     if (const auto found = behind.find(region); found != behind.end()) machine.site = found->second;
+    if (n.tcp.push_back) machine.up_queue = netem::link_queue{.packets = 0, .pushes_back = true};
     return machine;
   };
   network_machines made;
@@ -82,6 +92,7 @@ network_machines build_network(const scenario& what, const std::vector<host_spec
     const auto& host = hosts[i];
     auto machine = add(host.name, host.region, host.up, host.down);
     machine.line = quality_of(host.access);
+    machine.down_queue = queue_of(n.tcp, host.buffer);
     machine.nat = host.nat;
     machine.at = place_of(host.coordinates, what.seed, i);
     if (per_line.at(host.group) > 1) {

@@ -182,6 +182,8 @@ void describe(V& v, shared_link& o) {
           {.otherwise = "the first region"});
   v.field("up", o.up, "capacity out of the region", {.required = true, .above = 0});
   v.field("down", o.down, "capacity into the region", {.required = true, .above = 0});
+  v.field("buffer", o.buffer, "length of the queue in front of each direction, in time at its rate",
+          {.hide_default = true, .otherwise = "that of `network.tcp`"});
   v.field("over_time", o.over_time, "how `up` and `down` change", {.hide_default = true});
 }
 
@@ -193,8 +195,17 @@ void describe(V& v, network_tcp_options& o) {
   v.field("max_window", o.max_window,
           "largest number of bytes in flight on one connection; Linux takes 4 to 6 MiB",
           {.at_least = 1448});
-  v.field("queue", o.queue, "packets that wait at each link before one is dropped",
+  v.field("queue", o.queue,
+          "packets that wait at each link before one is dropped, whatever its rate",
           {.at_least = 1, .at_most = 1e6});
+  v.field("buffer", o.buffer,
+          "further length of that queue, in time at the link's rate; some lines have more "
+          "(bufferbloat)",
+          {.at_least = 0});
+  v.field(
+      "push_back", o.push_back,
+      "a host's own uplink delays what the host sends and drops nothing, as with Linux's queues; "
+      "`false`: a drop-tail queue, as behind `tc tbf` or a modem");
 }
 
 template <class V>
@@ -253,6 +264,8 @@ void describe(V& v, peer_group& o) {
           {.above = 0, .otherwise = "required without `line`"});
   v.field("down", o.down, "capacity of each host's downlink",
           {.above = 0, .otherwise = "required without `line`"});
+  v.field("buffer", o.buffer, "length of the queue in front of each host's downlink, in time",
+          {.hide_default = true, .otherwise = "that of `line`, or of `network.tcp`"});
   v.field("delay", o.access.delay,
           "one-way delay of the host's line, added to the delay between the regions",
           {.hide_default = true});

@@ -54,8 +54,8 @@ std::vector<host_spec> expand_hosts(const scenario& from) {
     for (std::uint64_t i = 0; i < group.count; ++i) {
       if (i % group.hosts_per_line == 0) ++line;
       hosts.push_back({host_name(group, i), group.name, group.region, group.up, group.down,
-                       group.access, group.coordinates, line, &group.role.definition(),
-                       group.device,
+                       group.buffer, group.access, group.coordinates, line,
+                       &group.role.definition(), group.device,
                        group.start + static_cast<duration::rep>(i) * group.start_spacing,
                        group.absent, group.nat, group.conduct});
     }

@@ -33,6 +33,7 @@ void fill_line(peer_group& group, const source_map& sources) {
   };
   fill("up", group.up, preset->up);
   fill("down", group.down, preset->down);
+  fill("buffer", group.buffer, preset->buffer);
   fill("delay", group.access.delay, preset->access.delay);
   fill("jitter", group.access.jitter, preset->access.jitter);
   fill("distribution", group.access.distribution, preset->access.distribution);

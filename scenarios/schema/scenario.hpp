@@ -58,6 +58,7 @@ struct region_link {
 struct shared_link {
   std::string region;
   data_rate up, down;          ///< rates out of and into the region, required, > 0
+  duration buffer{};           ///< of both directions; 0: network_tcp_options::buffer
   over_time_options over_time; ///< changes of both rates
   bool operator==(const shared_link&) const = default;
 };
@@ -66,7 +67,9 @@ struct network_tcp_options {
   netem::congestion_control congestion = netem::congestion_control::cubic;
   std::uint64_t initial_window = 10; ///< packets
   data_size max_window{4 * 1024 * 1024};
-  std::uint64_t queue = 100; ///< length of each link's queue, packets
+  std::uint64_t queue = 100; ///< least length of each link's queue, packets
+  duration buffer = 50ms;    ///< further length of each link's queue, at the link's full rate
+  bool push_back = true;     ///< a host's own line delays its senders and drops nothing
   bool operator==(const network_tcp_options&) const = default;
 };
 
@@ -114,6 +117,7 @@ struct peer_group {
   std::string region;          ///< default: the first region
   std::string line;            ///< preset for the line's missing options: lines.hpp
   data_rate up, down;          ///< required without `line`, > 0
+  duration buffer{};           ///< of the downlink; 0: that of `line`, or of the network
   path_options access;         ///< quality of each host's line, added to the path between regions
   over_time_options over_time; ///< changes of the line
   netem::nat_class nat = netem::nat_class::open;

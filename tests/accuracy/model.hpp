@@ -5,6 +5,7 @@
 #include "tests/accuracy/pattern.hpp"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 namespace shoal::accuracy {
@@ -13,13 +14,23 @@ inline duration delay_of(const pattern& what, const flow& f) {
   return duration{what.hosts[f.from].delay_ns + what.hosts[f.to].delay_ns};
 }
 
-/// The arrival of each flow's last byte in `model`, in seconds.
+/// Small messages from one host to another, at equal intervals while flows last.
+struct probing {
+  std::size_t from = 0, to = 0;
+  duration every{};
+  std::vector<std::pair<duration, duration>> delays; ///< when sent, and for how long under way
+};
+
+/// The arrival of each flow's last byte in `model`, in seconds. With `host_queues`, the uplinks
+/// push back.
 inline std::vector<double> run_pattern(const pattern& what, netem::transfer_model model,
-                                       const netem::tcp_options& tcp) {
+                                       const netem::tcp_options& tcp, bool host_queues = false,
+                                       probing* probe = nullptr) {
   netem::transport net(model, tcp);
   std::vector<netem::link_id> up, down;
   for (const auto& host : what.hosts) {
-    up.push_back(net.add_link(static_cast<double>(host.up_bits_per_second)));
+    up.push_back(net.add_link(static_cast<double>(host.up_bits_per_second),
+                              host_queues ? netem::link_queue{{}, 0, true} : tcp.queue));
     down.push_back(net.add_link(static_cast<double>(host.down_bits_per_second)));
   }
   std::vector<std::size_t> order(what.flows.size());
@@ -36,9 +47,20 @@ inline std::vector<double> run_pattern(const pattern& what, netem::transfer_mode
     }
     done.clear();
   };
+  const auto advance = [&](duration until) {
+    if (probe != nullptr && probe->every > duration{})
+      for (auto at = probe->every * static_cast<std::int64_t>(probe->delays.size()); at < until;
+           at += probe->every) {
+        net.advance(at, done);
+        const auto delay = delay_of(what, {probe->from, probe->to});
+        probe->delays.emplace_back(at, delay + net.queueing_delay(up[probe->from], at) +
+                                           net.queueing_delay(down[probe->to], at));
+      }
+    net.advance(until, done);
+  };
   for (const auto i : order) {
     const auto& flow = what.flows[i];
-    net.advance(duration{flow.start_ns}, done);
+    advance(duration{flow.start_ns});
     const netem::link_id path[] = {up[flow.from], down[flow.to]};
     const netem::link_id back[] = {up[flow.to], down[flow.from]};
     netem::transfer_request request;
@@ -52,7 +74,7 @@ inline std::vector<double> run_pattern(const pattern& what, netem::transfer_mode
     request.tag = i;
     net.start(request, duration{flow.start_ns});
   }
-  while (const auto next = net.next_event()) net.advance(*next, done);
+  while (const auto next = net.next_event()) advance(*next);
   take();
   return ends;
 }

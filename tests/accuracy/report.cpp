@@ -10,8 +10,8 @@ namespace {
 using namespace shoal::accuracy;
 
 void table(const std::filesystem::path& folder, const char* suffix, shoal::netem::tcp_options tcp,
-           const char* title) {
-  const auto rows = compare(folder, suffix, tcp);
+           const char* title, bool host_queues = false) {
+  const auto rows = compare(folder, suffix, tcp, host_queues);
   std::printf("\n## %s\n\n", title);
   std::printf("| pattern | flows | %s, s | tcp, s | error | lv08 | max_min | mean flow, tcp | mean "
               "flow, lv08 |\n"
@@ -34,6 +34,19 @@ void table(const std::filesystem::path& folder, const char* suffix, shoal::netem
   line("lv08", &comparison::lv08);
   line("max_min", &comparison::max_min);
   std::printf("\n");
+}
+
+void probes(const std::filesystem::path& folder) {
+  std::printf(
+      "\n## Small messages behind bulk: Linux 6.18, CUBIC, tbf at 10 Mbit/s\n\n"
+      "The mean delay of datagrams that share the receiver's line with one flow of 15 MB, or "
+      "with three of 6 MB whose round\n"
+      "trips differ. `tests/accuracy/linux_reference --probe 0:1` measures one run.\n\n"
+      "| pattern | queue, packets | Linux, two runs, ms | tcp, ms | error |\n"
+      "|---|---|---|---|---|\n");
+  for (const auto& row : compare_probes(folder))
+    std::printf("| %s | %.0f | %.0f, %.0f | %.0f | %+.0f %% |\n", row.name.c_str(), row.queue,
+                1e3 * row.measured[0], 1e3 * row.measured[1], 1e3 * row.model, 100 * row.error());
 }
 
 /// Compares the solver with equations of max-min sharing without start-up.
@@ -97,7 +110,10 @@ int main(int argc, char** argv) {
         "Not looked at before the parameters were fixed: ns-3, NewReno");
   table(data / "validation", "ns3-newreno", shoal::netem::ns3_newreno(),
         "Further patterns, looked at while the model was made: ns-3, NewReno");
-  table(data / "linux", "linux", {}, "A real kernel: Linux 6.18, CUBIC, Shoal's defaults");
+  table(data / "linux", "linux-host", {},
+        "A real kernel whose hosts push back, as Shoal's: Linux 6.18, CUBIC", true);
+  table(data / "linux", "linux", {},
+        "A real kernel, uplinks with drop-tail queues: Linux 6.18, CUBIC");
   table(data / "validation", "linux", {}, "A real kernel, further patterns: Linux 6.18, CUBIC");
   table(
       data / "calibration", "linux", {},
@@ -116,4 +132,5 @@ int main(int argc, char** argv) {
   table(data / "calibration", "ns3-cubic", cubic,
         "ns-3 3.37, CUBIC (nothing was calibrated on it)");
   table(data / "validation", "ns3-cubic", cubic, "Further patterns: ns-3, CUBIC");
+  probes(data / "probes");
 }

@@ -351,3 +351,88 @@ TEST_CASE(
   CHECK(to_seconds(done[1].at) == doctest::Approx(25).epsilon(0.02));
   CHECK(events < 150); // the transfers take about 500 round trips
 }
+
+TEST_CASE("a queue that pushes back loses nothing, and its flows stay at the line's rate") {
+  transport net(transfer_model::tcp);
+  const link_id own = net.add_link(1e7, {0s, 0, true});
+  const link_id far = net.add_link(1e9);
+  const link_id path[] = {own, far};
+  std::vector<rate_change> rates;
+  net.on_rate([&](const rate_change& change) { rates.push_back(change); });
+  transfer_request what;
+  what.path = path;
+  what.delay = 50ms;
+  what.round_trip = 100ms;
+  what.bytes = 20'000'000;
+  net.start(what, {});
+  std::vector<finished_transfer> done;
+  bool full = false;
+  while (const auto next = net.next_event()) {
+    net.advance(*next, done);
+    CHECK(net.queueing_delay(own, *next) == 0s);
+    CHECK(net.queueing_delay(far, *next) == 0s);
+  }
+  for (const auto& change : rates) {
+    if (full) CHECK(change.bits_per_second == 1e7);
+    full = full || change.bits_per_second == 1e7;
+  }
+  CHECK(full);
+  REQUIRE(done.size() == 1);
+  // Set-up, four round trips of slow start, then the line's rate.
+  CHECK(to_seconds(done[0].at) == doctest::Approx(16.4).epsilon(0.02));
+  // The window is at most twice what is in flight, so that the next link is not flooded.
+  CHECK(done[0].connection.window <= 2 * 1e7 / 8 * 0.1 * 1.01);
+}
+
+TEST_CASE("packets wait behind the windows of steady flows, up to the length of the queue") {
+  for (const double packets : {20.0, 100.0, 400.0}) {
+    transport net(transfer_model::tcp);
+    const link_id path[] = {net.add_link(1e7, {0s, packets})};
+    transfer_request what;
+    what.path = path;
+    what.delay = 20ms;
+    what.round_trip = 40ms;
+    what.bytes = 60'000'000;
+    CHECK(net.queueing_delay(path[0], 0s) == 0s);
+    net.start(what, 0s);
+    std::vector<finished_transfer> done;
+    const auto longest = 8 * 1500 * packets / 1e7;
+    double most = 0, sum = 0;
+    for (int second = 20; second < 40; ++second) {
+      net.advance(std::chrono::seconds(second), done);
+      const auto wait = to_seconds(net.queueing_delay(path[0], std::chrono::seconds(second)));
+      most = std::max(most, wait);
+      sum += wait / 20;
+    }
+    CAPTURE(packets);
+    CHECK(most <= longest * (1 + 1e-9));
+    // A short queue empties at each loss; a long one never does.
+    CHECK(sum > longest * (packets > 50 ? 0.6 : 0.2));
+    REQUIRE(done.empty());
+  }
+  transport ideal(transfer_model::max_min);
+  const link_id path[] = {ideal.add_link(1e7)};
+  CHECK(ideal.queueing_delay(path[0], 1s) == 0s);
+}
+
+TEST_CASE("CUBIC leaves slow start without a loss once the queue delays it") {
+  tcp_options options;
+  tcp_window window;
+  begin_transfer(options, window, 0s, 80ms);
+  round_trip_seen seen;
+  seen.round_trip = 80ms;
+  seen.rate = 1e7;
+  seen.queue_bytes = 1.5e6;
+  bool lost = false;
+  duration left{};
+  for (int trip = 1; trip <= 50; ++trip) {
+    seen.now = trip * 80ms;
+    seen.window_limited = window.window < 1e5; // 1e7 / 8 * 0.08
+    const bool before = window.avoiding;
+    lost = lost || next_round_trip(options, window, seen);
+    if (!before && window.avoiding) left = seen.now;
+  }
+  CHECK(left == 4 * 80ms); // windows of 14, 29 and 58 kB, and one round trip at the line's rate
+  CHECK_FALSE(lost);
+  CHECK(window.window < 4e5);
+}
