@@ -114,10 +114,8 @@ bool next_round_trip(const tcp_options& options, tcp_window& state, const round_
       state.window += (growth - 1) * carried * seen.round_trips;
     if (state.window >= state.threshold) {
       reduce_window(state, state.threshold / beta, state.threshold, seen.now);
-    } else if (options.control == congestion_control::cubic && !seen.window_limited &&
-               carried > 0 &&
-               (state.window - carried) / carried * to_seconds(seen.round_trip) >
-                   most_delay(seen.round_trip)) {
+    } else if (options.control == congestion_control::cubic &&
+               to_seconds(seen.queue_delay) > most_delay(seen.round_trip)) {
       // No loss: the cubic's origin is here.
       reduce_window(state, state.window, state.window, seen.now);
       state.loss_at -= from_seconds(seconds_to_origin(options, state.window));

@@ -6,17 +6,18 @@
 // - overflow: the window exceeds the capacity of the path, H = rate * RTT + queue / n for n flows
 //   at the bottleneck (at least 4 segments). Then W := beta W. Slow start notices late, at (1 +
 //   overshoot / n) H.
-//   Linux's CUBIC leaves slow start already when the queue delays it by an eighth of the round
-//   trip, at least 4 and at most 16 ms (HyStart; Ha and Rhee, "Taming the elephants", Computer
-//   Networks 55(9), 2011). It then grows from that window.
+//   CUBIC also leaves slow start without a loss, once the queue delays it by an eighth of the round
+//   trip. The bound is at least 4 and at most 16 ms. That is HyStart (Ha and Rhee, "Taming the
+//   elephants", Computer Networks 55(9), 2011), as in Linux. The cubic's origin is then that
+//   window.
 // - avoidance with Reno: the window grows by slow_start_growth - 1 segments in each round trip.
 //   That is 1, or 1/2 where every second packet is acknowledged and windows grow by
 //   acknowledgement.
 // - avoidance with CUBIC: `W(t) = C (t - K)^3 + W_max` with `K = cbrt(W_max (1 - beta) / C)`, in
 //   segments and seconds. The window is at least Reno's (RFC 8312, 4.1 and 4.2).
 // - the sender's own line: the host's queue pushes back, so nothing is lost there. The window grows
-//   only while it limits the flow, to twice the bytes in flight at most (RFC 7661, 4; Linux:
-//   tcp_is_cwnd_limited), and CUBIC's clock stands still.
+//   only while it limits the flow, to twice the bytes in flight at most. That is Linux's
+//   tcp_is_cwnd_limited (see RFC 7661, 4). CUBIC's clock stands still.
 // - idle: after more than a retransmission timeout, the window is initial_window again (RFC 5681,
 //   4.1).
 //
@@ -34,9 +35,9 @@
 // ns3_newreno() describes ns-3 3.37 with its defaults (delayed acknowledgements, FqCoDel). Its
 // `queue` and `overshoot` were calibrated on six patterns; see docs/accuracy.md.
 //
-// Left out: the burstiness of packets; queueing delay in the RTT of bulk (only overflow counts);
-// differences of luck between equal flows; retransmission timeouts; pacing; BBR; ECN. For patterns
-// with many flows, the typical flow is met better than the last one.
+// Left out: the burstiness of packets; queueing delay in the RTT of bulk; differences of luck
+// between equal flows; retransmission timeouts; pacing; BBR; ECN. For patterns with many flows, the
+// typical flow is met better than the last one.
 #pragma once
 
 #include "kernels/base/units.hpp"
@@ -52,8 +53,8 @@ enum class congestion_control : std::uint8_t { reno, cubic };
 struct link_queue {
   duration time{};      ///< at the link's full rate
   double packets = 100; ///< and this many packets of 1500 bytes
-  /// The queue delays its sender in place of dropping: the sender's own line (Linux: TCP small
-  /// queues above a queueing discipline, or a virtual machine's network card).
+  /// The queue delays its sender and drops nothing: the sender's own line. Linux's TCP small queues
+  /// do so above a queueing discipline, and so does a virtual machine's network card.
   bool pushes_back = false;
 
   double bytes(double bits_per_second) const {
@@ -117,6 +118,7 @@ struct round_trip_seen {
   bool window_limited = false; ///< only the window limited the rate
   double queue_bytes = 0;      ///< this flow's share of the queue in front of its bottleneck
   bool pushes_back = false;    ///< the bottleneck is the sender's own line
+  duration queue_delay{};      ///< the bottleneck's; only slow start looks at it
   double sharers = 1;          ///< flows at the bottleneck
 };
 

@@ -337,8 +337,9 @@ double transport::window_cap(const record& r, rate_limit& why) const {
   return cap;
 }
 
-round_trip_seen transport::see(const record& r) {
+round_trip_seen transport::see(const record& r, duration now) {
   round_trip_seen seen;
+  seen.now = now;
   seen.round_trip = r.round_trip;
   seen.rate = flows_.rate(r.flow);
   const auto link = flows_.bottleneck(r.flow);
@@ -348,14 +349,14 @@ round_trip_seen transport::see(const record& r) {
     const auto& queue = queues_[static_cast<std::uint32_t>(*link)];
     seen.queue_bytes = queue.bytes(flows_.capacity(*link)) / seen.sharers;
     seen.pushes_back = queue.pushes_back;
+    if (!r.connection.avoiding) seen.queue_delay = queueing_delay(*link, now);
   }
   return seen;
 }
 
 void transport::round_trip_over(std::uint32_t slot, duration now) {
   auto& r = records_[slot];
-  auto seen = see(r);
-  seen.now = now;
+  const auto seen = see(r, now);
   next_round_trip(tcp_, r.connection, seen);
   r.counted_until = now;
   set_cap(r, now);
@@ -404,7 +405,8 @@ void transport::follow_rates() {
     }
     for (const auto& change : following_) {
       auto& r = records_[change.tag];
-      if (r.alive && r.parked) park_or_wait(static_cast<std::uint32_t>(change.tag), see(r));
+      if (r.alive && r.parked)
+        park_or_wait(static_cast<std::uint32_t>(change.tag), see(r, flows_.now()));
     }
   }
 }

@@ -79,10 +79,10 @@ public:
   void set_capacity(link_id link, double bits_per_second, duration now);
   double capacity(link_id link) const;
   std::size_t flows_on(link_id link) const { return flows_.count_on(link); }
-  /// The wait of a packet that joins the link's queue: the windows of the flows that the link
-  /// limits, less what is on its way, or their mean for a steady flow, up to the length of the
-  /// queue. 0 where the queue pushes back, since small messages pass the bulk there, and in the
-  /// other models. Complexity: O(flows on the link).
+  /// The wait of a packet that joins the link's queue. The queue has the windows of the flows that
+  /// the link limits, less what is on its way, up to its length. Steady flows count with their mean.
+  /// The wait is 0 where the queue pushes back, since small messages pass the bulk there. The other
+  /// models have no queues. Complexity: O(flows on the link).
   duration queueing_delay(link_id link, duration now) const;
 
   /// Starts a transfer. Callers pass the time with every change; it never goes back. advance() must
@@ -150,7 +150,7 @@ private:
   void begin_flow(std::uint32_t slot, duration now);
   void last_round_trip(record& r, duration now);
   void round_trip_over(std::uint32_t slot, duration now);
-  round_trip_seen see(const record& r);
+  round_trip_seen see(const record& r, duration now);
   void park_or_wait(std::uint32_t slot, const round_trip_seen& seen);
   void catch_up(record& r, duration now);
   void unpark(std::uint32_t slot, duration now);

@@ -16,9 +16,9 @@
 // above max_norm_ratio times the upper median of the senders' norms. With two senders nobody can
 // say whose values are too large, so the second rule begins with three. It is the upper median
 // because small values cost nothing: with the lower one, half of the senders could have the others
-// refused. A unit of a few values, such as the end of a part, or of values that most batches do not
-// touch has a median that says little. So the median counts for each value at least as much as the
-// largest one of the part's units so far.
+// refused. A unit of a few values, such as the end of a part, has a median that
+// says little. So do values that most batches do not touch. So the median counts for each value at
+// least as much as the largest one of the part's units so far.
 //
 // Memory: by chunk, the pieces of incomplete chunks; by part, all pieces. At most the part's bytes
 // times the number of senders.

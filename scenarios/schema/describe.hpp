@@ -202,10 +202,9 @@ void describe(V& v, network_tcp_options& o) {
           "further length of that queue, in time at the link's rate; some lines have more "
           "(bufferbloat)",
           {.at_least = 0});
-  v.field(
-      "push_back", o.push_back,
-      "a host's own uplink delays what the host sends and drops nothing, as with Linux's queues; "
-      "`false`: a drop-tail queue, as behind `tc tbf` or a modem");
+  v.field("push_back", o.push_back,
+          "a host's own uplink delays what the host sends and drops nothing, as in Linux. "
+          "`false`: a drop-tail queue, as behind `tc tbf` or a modem");
 }
 
 template <class V>

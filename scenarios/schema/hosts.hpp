@@ -13,7 +13,7 @@ struct host_spec {
   std::string name; ///< '<group>-<index>', or a name from `names`
   std::string group, region;
   data_rate up, down;
-  duration buffer{}; ///< of the downlink; 0: that of the network
+  duration buffer{}; ///< the downlink's queue; 0: as the network
   path_options access{};
   coordinate_options coordinates{};
   std::size_t line = 0; ///< number of the line; hosts on a shared line have the same number

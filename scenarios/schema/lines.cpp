@@ -24,10 +24,10 @@ data_rate mbit(double rate) {
 // Rates are common tiers of each technology, not averages. Each delay is one-way, half of the round
 // trip that the source gives for the access line. WPT means WebPageTest, connectivity.ini.sample,
 // `latency`. Jitter and loss are round figures for a line that is not saturated. The transfer model
-// adds the delay of the line's own queue, whose length is the last figure. Lengths: Dischinger et
-// al., "Characterizing Residential Broadband Networks" (IMC 2007), section 5, downstream queues of
-// DSL and cable; Jiang et al., "Tackling Bufferbloat in 3G/4G Networks" (IMC 2012) for LTE. The
-// others are round figures: a switch port of 0.6 MB for `lan`, a round trip for satellites.
+// adds the delay of the line's own queue, whose length is the last figure. For DSL and cable,
+// Dischinger et al. measured downstream queues ("Characterizing Residential Broadband Networks",
+// IMC 2007, section 5). For LTE, Jiang et al. did ("Tackling Bufferbloat in 3G/4G Networks", IMC
+// 2012). The others are round figures, such as a switch port of 0.6 MB for `lan`.
 const std::array presets{
     // VDSL2 (ITU-T G.993.2) 50/10; WPT "DSL": 50 ms.
     line_preset{"dsl", mbit(10), mbit(50), line(25ms, 3ms, normal, 0.001), 130ms},

@@ -11,7 +11,7 @@ struct line_preset {
   std::string_view name;
   data_rate up, down;
   path_options access;
-  duration buffer{}; ///< of the downlink
+  duration buffer{}; ///< the downlink's queue, in time
 };
 
 /// The valid values of `line:`.

@@ -58,7 +58,7 @@ struct region_link {
 struct shared_link {
   std::string region;
   data_rate up, down;          ///< rates out of and into the region, required, > 0
-  duration buffer{};           ///< of both directions; 0: network_tcp_options::buffer
+  duration buffer{};           ///< both queues, in time; 0: network_tcp_options::buffer
   over_time_options over_time; ///< changes of both rates
   bool operator==(const shared_link&) const = default;
 };
@@ -117,7 +117,7 @@ struct peer_group {
   std::string region;          ///< default: the first region
   std::string line;            ///< preset for the line's missing options: lines.hpp
   data_rate up, down;          ///< required without `line`, > 0
-  duration buffer{};           ///< of the downlink; 0: that of `line`, or of the network
+  duration buffer{};           ///< the downlink's queue; 0: as `line`, or as the network
   path_options access;         ///< quality of each host's line, added to the path between regions
   over_time_options over_time; ///< changes of the line
   netem::nat_class nat = netem::nat_class::open;

@@ -128,7 +128,7 @@ inline std::vector<probe_comparison> compare_probes(const std::filesystem::path&
       netem::tcp_options tcp;
       tcp.queue.packets = queue;
       probing probe{0, 1, std::chrono::milliseconds(20), {}};
-      run_pattern(read_pattern((folder / (std::string(name) + ".pattern")).string()),
+      run_pattern(read_pattern((folder / (std::string(name) + ".flows")).string()),
                   netem::transfer_model::tcp, tcp, false, &probe);
       std::vector<std::pair<double, double>> delays;
       for (const auto& [sent, delay] : probe.delays)

@@ -39,9 +39,9 @@ void table(const std::filesystem::path& folder, const char* suffix, shoal::netem
 void probes(const std::filesystem::path& folder) {
   std::printf(
       "\n## Small messages behind bulk: Linux 6.18, CUBIC, tbf at 10 Mbit/s\n\n"
-      "The mean delay of datagrams that share the receiver's line with one flow of 15 MB, or "
-      "with three of 6 MB whose round\n"
-      "trips differ. `tests/accuracy/linux_reference --probe 0:1` measures one run.\n\n"
+      "Datagrams share the receiver's line with one flow of 15 MB, or with three of 6 MB and other "
+      "round trips. The table has\n"
+      "their mean delay. `tests/accuracy/linux_reference --probe 0:1` measures one run.\n\n"
       "| pattern | queue, packets | Linux, two runs, ms | tcp, ms | error |\n"
       "|---|---|---|---|---|\n");
   for (const auto& row : compare_probes(folder))

@@ -428,11 +428,12 @@ TEST_CASE("CUBIC leaves slow start without a loss once the queue delays it") {
   for (int trip = 1; trip <= 50; ++trip) {
     seen.now = trip * 80ms;
     seen.window_limited = window.window < 1e5; // 1e7 / 8 * 0.08
+    seen.queue_delay = from_seconds(std::max(0.0, window.window - 1e5) * 8 / 1e7);
     const bool before = window.avoiding;
     lost = lost || next_round_trip(options, window, seen);
     if (!before && window.avoiding) left = seen.now;
   }
-  CHECK(left == 4 * 80ms); // windows of 14, 29 and 58 kB, and one round trip at the line's rate
+  CHECK(left == 4 * 80ms); // windows of 14, 29, 58 and 116 kB
   CHECK_FALSE(lost);
   CHECK(window.window < 4e5);
 }
