@@ -65,8 +65,8 @@ private:
     span_chain chain;
     rng random;
     learn::beam_search search;
-    std::vector<std::int64_t> tokens{}; ///< generated so far
-    std::optional<layer_span> missing;  ///< the layers that no server holds
+    std::vector<std::int64_t> tokens{};  ///< generated so far
+    std::optional<layer_span> missing{}; ///< the layers that no server holds
   };
 
   /// True if the message's sender holds that session of the chain.

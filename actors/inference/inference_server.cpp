@@ -15,20 +15,42 @@
 
 namespace shoal::actors {
 
-inference_server::inference_server(caf::actor_config& config, host& on,
-                                   inference_server_config options)
-    : protocol_actor(config, on), options_(std::move(options)), sessions_(options_.limits) {
-  SHOAL_CHECK(options_.layers.count() > 0 && options_.blocks.size() == options_.layers.count(),
-              "a server has a block for each of its layers");
-  hold(options_.blocks, {});
-  for (const auto& [name, blocks] : options_.adapters) hold(blocks, name);
+namespace {
+
+constexpr std::uint64_t batch_work = 0; // work_done::token; inference_server_layers.cpp has others
+
+std::uint32_t layers_of(const inference_server_config& what) {
+  return what.placement ? what.placement->layers : what.layers.last;
 }
 
-void inference_server::hold(std::vector<std::shared_ptr<const learn::served_block>> blocks,
-                            const std::string& adapter) {
-  SHOAL_CHECK(blocks.size() == held().count(), "an adapter has all layers of the server");
-  models_[adapter] =
-      std::make_shared<const served_layers>(served_layers{held(), std::move(blocks)});
+} // namespace
+
+inference_server::inference_server(caf::actor_config& config, host& on,
+                                   inference_server_config options)
+    : protocol_actor(config, on), options_(std::move(options)), sessions_(options_.limits),
+      others_({.model = options_.model_digest, .layers = layers_of(options_)}),
+      move_(options_.placement ? options_.placement->move : move_rules{}),
+      choices_(on.random_stream("inference.placement")) {
+  if (options_.placement) return;
+  take(options_.layers, std::exchange(options_.held, {}));
+}
+
+void inference_server::take(layer_span layers, held_blocks blocks) {
+  SHOAL_CHECK(layers.count() > 0 && blocks.blocks.size() == layers.count(),
+              "a server has a block for each of its layers");
+  options_.layers = layers;
+  options_.held = std::move(blocks);
+  models_.clear();
+  const auto add = [&](const auto& of, const std::string& adapter) {
+    SHOAL_CHECK(of.size() == layers.count(), "an adapter has all layers of the server");
+    models_[adapter] = std::make_shared<const served_layers>(served_layers{layers, of});
+  };
+  add(options_.held.blocks, {});
+  for (const auto& [name, each] : options_.held.adapters) add(each, name);
+  // Sessions and work of the layers before go to other servers.
+  sessions_ = session_table(options_.limits);
+  for (auto* queue : {&steps_, &passes_})
+    for (const auto& job : std::exchange(*queue, {})) refuse(job, refusal::wrong_layers);
 }
 
 void inference_server::on_exit() {
@@ -36,20 +58,24 @@ void inference_server::on_exit() {
   steps_.clear();
   passes_.clear();
   running_.reset();
+  target_.reset();
+  others_.clear();
+  options_.placement.reset();
   protocol_actor::on_exit();
 }
 
 caf::behavior inference_server::make_behavior() {
   publish();
+  if (options_.placement) set_place_timer();
   set_timer(options_.record_lifetime / 3, renew);
-  return {
+  return placement_behavior().or_else(
       [this](const inference_step& m) { receive(m); },
       [this](const pass_request& m) { receive(m); },
       [this](const session_closed& m) {
         sessions_.close({sender_peer(), m.session});
         note_if_drained();
       },
-      [this](const work_done&) { computed(); },
+      [this](const work_done& m) { m.token == batch_work ? computed() : loaded(); },
       [this](const tick& t) {
         if (t.kind == renew) {
           sessions_.expire(now());
@@ -60,12 +86,18 @@ caf::behavior inference_server::make_behavior() {
           draining_ = true;
           publish();
           note_if_drained();
+        } else if (t.kind == place) {
+          send(options_.dht, lookup{servers_key(options_.model), address(), 0});
+          set_place_timer();
+        } else if (t.kind == move_late && t.token == move_.round()) {
+          move_.end();
+          target_.reset();
         }
-      },
-  };
+      });
 }
 
 void inference_server::publish() {
+  if (held().count() == 0) return;
   const auto layer_time = options_.layer_time + options_.layer_batch_time;
   const server_record mine{options_.layers, static_cast<std::uint64_t>(layer_time.count()),
                            sessions_.left(), options_.model_digest, draining_};
@@ -119,7 +151,7 @@ void inference_server::enqueue_job(job what, const parts& from) {
   if (model == models_.end() || !model->second->cover(what.layers))
     return refuse(what, refusal::wrong_layers);
   what.model = model->second;
-  const auto context = options_.blocks.front()->context();
+  const auto context = any_block().context();
   if (what.samples == 0 || what.samples > 1 << 16 || what.time == 0 || what.time > context ||
       what.from > context || (!what.is_pass && (what.most == 0 || what.most > context)))
     return refuse(what, refusal::wrong_position);
@@ -129,7 +161,7 @@ void inference_server::enqueue_job(job what, const parts& from) {
                                           [&](std::int64_t row) { return row >= sequences; })))
     return refuse(what, refusal::wrong_values);
   const auto form = activation_codec(from.codec);
-  const auto rows = what.samples * what.time, width = options_.blocks.front()->width();
+  const auto rows = what.samples * what.time, width = any_block().width();
   if (!form || what.prompt_length > what.time) return refuse(what, refusal::wrong_values);
   what.codec = *form;
   const auto unpack = [&](const payload* packed) -> result<std::vector<float>> {
@@ -224,7 +256,7 @@ void inference_server::start_batch() {
                            options_.context_time};
   here().run(
       "inference", [next] { compute(*next); }, time_of(*next, speed),
-      caf::actor_cast<caf::actor>(this), 0);
+      caf::actor_cast<caf::actor>(this), batch_work);
 }
 
 void inference_server::computed() {
@@ -235,7 +267,7 @@ void inference_server::computed() {
   for (auto& job : done->jobs) {
     seen.tokens += job.samples * job.time;
     if (auto* session = job.is_pass ? nullptr : sessions_.find(job.key)) session->busy = false;
-    const auto width = options_.blocks.front()->width();
+    const auto width = any_block().width();
     auto output = job.failed
                       ? result<payload>(failure{})
                       : pack_activations(job.codec, std::move(job.values), width, options_.sized);

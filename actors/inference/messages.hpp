@@ -93,6 +93,25 @@ struct pass_output {
   SHOAL_MESSAGE(pass_output, x.token, x.activations, x.prompts)
 };
 
+/// Asks another server of the model to stay with its layers for a while. The sender is about to
+/// leave the layers [first, last) (layer_move.hpp).
+struct stay_request {
+  caf::actor reply_to; ///< on the sender's host
+  std::uint64_t round = 0;
+  std::uint32_t first = 0;
+  std::uint32_t last = 0;
+  SHOAL_MESSAGE(stay_request, x.reply_to, x.round, x.first, x.last)
+};
+
+/// The sender holds the layers [first, last), and stays with them if `stays` is 1.
+struct stay_answer {
+  std::uint64_t round = 0;
+  std::uint32_t first = 0;
+  std::uint32_t last = 0;
+  std::uint8_t stays = 0;
+  SHOAL_MESSAGE(stay_answer, x.round, x.first, x.last, x.stays)
+};
+
 /// Asks a pass_client of this host for the output of the layers [first, last). It answers
 /// `layers_done`, and keeps what the backward pass needs. Activations and prompts are floats.
 struct layers_forward {
@@ -151,6 +170,8 @@ using inference_messages = message_list<row<inference_step, traffic::data, scope
                                         row<session_closed, traffic::control, scope::remote>,
                                         row<pass_request, traffic::data, scope::remote>,
                                         row<pass_output, traffic::data, scope::remote>,
+                                        row<stay_request, traffic::control, scope::remote>,
+                                        row<stay_answer, traffic::control, scope::remote>,
                                         row<layers_forward, traffic::control, scope::local>,
                                         row<layers_backward, traffic::control, scope::local>,
                                         row<layers_done, traffic::control, scope::local>,

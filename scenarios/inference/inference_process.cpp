@@ -273,10 +273,10 @@ private:
     config.model = model_.name;
     config.model_digest = digest_;
     config.layers = layers;
-    config.blocks.assign(pieces_.layers.begin() + layers.first,
-                         pieces_.layers.begin() + layers.last);
+    config.held.blocks.assign(pieces_.layers.begin() + layers.first,
+                              pieces_.layers.begin() + layers.last);
     config.limits = options_.limits;
-    config.layer_time = options_.place ? measure_layer_time(config.blocks) : duration{};
+    config.layer_time = options_.place ? measure_layer_time(config.held.blocks) : duration{};
     config.record_lifetime = options_.record_lifetime;
     config.dht = node;
     servers_.push_back(in_->spawn<actors::inference_server>(on, std::move(config)));

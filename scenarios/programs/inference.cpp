@@ -26,7 +26,11 @@ public:
       error("inference.servers", "inference.servers: at least one server is needed");
     for (std::size_t i = 0; i < o_.servers.size(); ++i) {
       const auto path = fmt::format("inference.servers.{}", i);
-      if (sound({path}) && !layers_of(o_.servers[i]))
+      if (!sound({path})) continue;
+      if (o_.placement == "auto" && !some_layers_of(o_.servers[i]))
+        error(path,
+              fmt::format("'{}' is no number of layers: write '2' for any two", o_.servers[i]));
+      if (o_.placement != "auto" && !layers_of(o_.servers[i]))
         error(path,
               fmt::format("'{}' names no layers: write '0:2' for the first two", o_.servers[i]));
     }

@@ -24,7 +24,9 @@ struct inference_options {
   bool deep_prompts = true;
   double learning_rate = 0.05;
   std::string tokenizer;
-  std::vector<std::string> servers; ///< the layers of each server, '0:2'; required
+  std::vector<std::string> servers; ///< the layers of each server, '0:2' or '2'; required
+  std::string placement = "fixed";  ///< or 'auto'
+  duration rebalance_every = std::chrono::minutes(2);
   std::string prompt = "Once upon a time";
   std::uint64_t tokens = 100;
   double temperature = 0;
@@ -76,8 +78,18 @@ void describe(V& v, inference_options& o) {
   v.field("tokenizer", o.tokenizer,
           "the tokenizer of llama2.c that belongs to the model; default: tok<vocabulary>.bin or "
           "tokenizer.bin beside it");
-  v.field("servers", o.servers, "the layers of each server, like `0:2` for the first two",
+  v.field("servers", o.servers,
+          "the layers of each server, like `0:2` for the first two. With `placement: auto` a "
+          "number of layers is enough, like `2`",
           {.required = true});
+  v.field("placement", o.placement,
+          "`fixed`: servers hold the layers of `servers`. `auto`: a server holds as many layers, "
+          "and takes those whose servers compute the fewest tokens a second. It moves when that "
+          "weakest layer gains a third by it. No move takes the last server of a layer away",
+          {.one_of = "fixed, auto"});
+  v.field("rebalance_every", o.rebalance_every,
+          "the mean time between two thoughts of a server of `placement: auto` about moving",
+          {.above = 0});
   v.field("prompt", o.prompt, "the text that the clients continue");
   v.field("tokens", o.tokens,
           "tokens that each client writes; with the task `forward`: batches; with "

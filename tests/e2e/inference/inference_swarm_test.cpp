@@ -193,3 +193,37 @@ TEST_CASE("inference: a thousand deaths over real sockets leave the text") {
   SHOAL_NIGHTLY();
   deaths_over_sockets(250, 3, 1000);
 }
+
+TEST_CASE("inference: servers that choose their layers move after deaths and cut no chain") {
+  const auto model = learn::random_served_model(5, 1);
+  inference_swarm what;
+  what.model = &model;
+  what.servers = {{0, 2}, {0, 2}, {0, 2}, {0, 1}, {0, 1}, {0, 1}, {0, 2}, {0, 1}};
+  what.rebalance_every = 10s;
+  what.prompt = {1};
+  what.tokens = 200;
+  what.lifetime = 60s;
+  what.downtime = 20s;
+  std::uint64_t moves = 0, deaths = 0;
+  double placement = 0;
+  constexpr std::uint64_t seeds = 4;
+  for (what.seed = 1; what.seed <= seeds; ++what.seed) {
+    CAPTURE(what.seed);
+    const auto alone = write_alone(model, what.prompt, what.tokens, what.sampling, what.seed, 1);
+    const auto one = run(what);
+    CHECK(one.texts[0] == alone);
+    CHECK(one.cut == 0);
+    moves += one.moves;
+    deaths += one.deaths;
+    placement += one.placement / seeds;
+  }
+  MESSAGE(deaths, " deaths, ", moves, " moves; the weakest layer had ", placement,
+          " of the bound on average");
+  CHECK(moves > 0);
+  CHECK(placement > 0.2);
+
+  what.servers.resize(2);
+  CHECK(run_inference_swarm(what).error() ==
+        "inference: the servers hold 4 layers in all, and the model has 5: add servers, or layers "
+        "to inference.servers");
+}
