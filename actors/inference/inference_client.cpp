@@ -124,7 +124,7 @@ void inference_client::begin() {
     queue_.pop_front();
     const auto all = what.prompt.size() + what.count;
     std::string why;
-    auto first = options_.ends->embed(what.prompt);
+    auto first = options_.ends->embed(what.prompt, 0);
     if (what.prompt.empty())
       why = "the prompt is empty: it needs at least one token";
     else if (!first)
@@ -221,7 +221,7 @@ void inference_client::beams_from(const std::vector<float>& logits) {
   now_->search.step(logits);
   if (now_->search.best().size() < now_->what.count) {
     now_->chain.reorder(now_->search.parents());
-    return now_->chain.feed(*options_.ends->embed(now_->search.last_tokens()));
+    return feed(now_->search.last_tokens());
   }
   for (const auto token : now_->search.best()) {
     if (options_.stop == token) break;
@@ -247,7 +247,17 @@ void inference_client::token_from(const std::vector<float>& output) {
   accept(token);
   if (now_->tokens.size() == now_->what.count) return finish({});
   const learn::token_id next[] = {token};
-  now_->chain.feed(*options_.ends->embed(next));
+  feed(next);
+}
+
+void inference_client::feed(std::span<const learn::token_id> next) {
+  std::vector<float> rows;
+  for (const auto& token : next) {
+    const auto row = options_.ends->embed({&token, 1}, now_->chain.length());
+    SHOAL_CHECK(row.ok(), "the text fits into the context");
+    rows.insert(rows.end(), row->begin(), row->end());
+  }
+  now_->chain.feed(rows);
 }
 
 void inference_client::close_sessions() {

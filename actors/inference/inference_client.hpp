@@ -19,6 +19,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -78,6 +79,8 @@ private:
   void token_from(const std::vector<float>& output);
   void beams_from(const std::vector<float>& logits);
   void accept(learn::token_id token);
+  /// Feeds the next token of each beam.
+  void feed(std::span<const learn::token_id> next);
   void finish(std::string why);
   void close_sessions();
   /// Reports the loss, and closes the session. With `bans`, the server gets no work for a while.

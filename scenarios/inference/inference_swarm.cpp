@@ -494,7 +494,7 @@ write_alone(const learn::served_model& model, const std::vector<learn::token_id>
   std::vector<learn::token_id> out;
   auto next = prompt;
   while (out.size() < tokens) {
-    auto x = ends->embed(next).value();
+    auto x = ends->embed(next, cache.length()).value();
     const learn::cached_step step[] = {{&cache, next.size(), x}};
     SHOAL_CHECK(block->extend(step).ok(), "the prompt fits");
     const auto logits =

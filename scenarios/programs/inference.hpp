@@ -51,12 +51,12 @@ struct inference_options {
 
 template <class V>
 void describe(V& v, inference_options& o) {
-  v.field(
-      "model", o.model,
-      "a path from the current folder: a .bin of llama2.c, a folder of Hugging Face "
-      "with a LLaMA, or a checkpoint of a transformer. `random` is a model of bytes with random "
-      "weights and 5 layers. `timing` has sizes and no weights: it predicts the speed of a "
-      "swarm. Its text is empty, and each byte of its prompt is a token");
+  v.field("model", o.model,
+          "a path from the current folder: a .bin of llama2.c, a folder of Hugging Face "
+          "with a LLaMA, a GPT-2 or a BLOOM, or a checkpoint of a transformer. `random` is a model "
+          "of bytes with random "
+          "weights and 5 layers. `timing` has sizes and no weights: it predicts the speed of a "
+          "swarm. Its text is empty, and each byte of its prompt is a token");
   v.field("layers", o.layers, "the layers of the model `timing`", {.at_least = 1, .at_most = 1024});
   v.field("width", o.width, "the values of a token between two layers of the model `timing`",
           {.at_least = 1, .at_most = 1e6});
@@ -76,8 +76,8 @@ void describe(V& v, inference_options& o) {
   v.field("learning_rate", o.learning_rate, "the rate of AdamW, with which `tune_prompts` learns",
           {.above = 0, .at_most = 10});
   v.field("tokenizer", o.tokenizer,
-          "the tokenizer of llama2.c that belongs to the model; default: tok<vocabulary>.bin or "
-          "tokenizer.bin beside it");
+          "the tokenizer that belongs to the model, of llama2.c or of Hugging Face, or `bytes`; "
+          "default: tok<vocabulary>.bin, tokenizer.bin or tokenizer.json beside it");
   v.field("servers", o.servers,
           "the layers of each server, like `0:2` for the first two. With `placement: auto` a "
           "number of layers is enough, like `2`",
