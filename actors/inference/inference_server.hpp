@@ -46,8 +46,8 @@ struct placement_config {
   std::uint32_t count = 0;  ///< layers that the server holds
   /// Called on a compute thread.
   std::function<held_blocks(layer_span)> load;
-  /// The first choice comes after a random part of this time, so that servers that start together
-  /// see each other.
+  /// The first choice comes within this time at a random moment, so that servers that start
+  /// together see each other. Half of the time is for the way into the DHT.
   duration join_within = std::chrono::seconds(2);
   duration every = std::chrono::minutes(2); ///< mean time between two thoughts of moving
   double quality = 0.75;                    ///< as in better_window()
@@ -134,6 +134,7 @@ private:
     layer_span layers;
     std::shared_ptr<held_blocks> blocks; ///< filled on a compute thread
   };
+  duration thought_every_{};
   std::optional<target> target_; ///< the layers to take next
 };
 

@@ -32,10 +32,13 @@ caf::message_handler inference_server::placement_behavior() {
 
 void inference_server::set_place_timer() {
   const auto& by = *options_.placement;
+  if (held().count() == 0)
+    return set_timer(from_seconds(to_seconds(by.join_within) * (1 + choices_.uniform()) / 2),
+                     place);
+  // Servers that joined at once may have chosen the same layers, so a young one thinks more often.
+  thought_every_ = std::min(by.every, 2 * std::max(thought_every_, by.join_within));
   // Servers that think at different times rarely meet each other's moves.
-  const auto wait = held().count() == 0 ? to_seconds(by.join_within) * choices_.uniform()
-                                        : to_seconds(by.every) * (0.5 + choices_.uniform());
-  set_timer(from_seconds(wait), place);
+  set_timer(from_seconds(to_seconds(thought_every_) * (0.5 + choices_.uniform())), place);
 }
 
 std::vector<placed_server> inference_server::placed() const {

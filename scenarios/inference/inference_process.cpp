@@ -2,13 +2,16 @@
 
 #include "actors/dht/dht_node.hpp"
 #include "actors/dht/messages.hpp"
+#include "actors/inference/blocking_passes.hpp"
 #include "actors/inference/inference_client.hpp"
 #include "actors/inference/inference_server.hpp"
 #include "actors/inference/observations.hpp"
+#include "actors/inference/pass_client.hpp"
 #include "actors/observe.hpp"
 #include "kernels/base/check.hpp"
 #include "scenarios/inference/inference_swarm.hpp"
 #include "scenarios/inference/model_pieces.hpp"
+#include "scenarios/inference/process_parts.hpp"
 #include "scenarios/runner/world.hpp"
 
 #include <caf/send.hpp>
@@ -32,53 +35,6 @@ using namespace std::chrono_literals;
 
 constexpr data_rate no_limit{1e12}; // the rate of emulated lines
 
-/// A text that is being written. Its mutex is held during callbacks.
-struct text_in_work {
-  std::mutex guard;
-  bool over = false;
-  writing what;
-  caf::actor client, reader;
-};
-
-/// Takes the answer of a client, and ends.
-class answer_reader final : public actors::protocol_actor {
-public:
-  answer_reader(caf::actor_config& config, actors::host& on,
-                std::function<void(const std::string&)> then)
-      : protocol_actor(config, on), then_(std::move(then)) {}
-  caf::behavior make_behavior() override {
-    return {[this](const actors::generated& m) {
-              then_(m.why);
-              quit();
-            },
-            [this](const actors::tick&) { quit(); }};
-  }
-  void on_exit() override {
-    then_ = nullptr;
-    protocol_actor::on_exit();
-  }
-
-private:
-  std::function<void(const std::string&)> then_;
-};
-
-/// The text on which all hosts of a swarm agree.
-std::string swarm_text(const learn::served_model& model) {
-  return fmt::format("inference\n{}\n{}\n", model.name, model.identity().hex());
-}
-
-std::string other_model(const std::string& mine, const std::string& theirs) {
-  const auto name = [](const std::string& text) {
-    const auto from = text.find('\n');
-    if (!text.starts_with("inference\n")) return std::string{};
-    return text.substr(from + 1, text.find('\n', from + 1) - from - 1);
-  };
-  const auto here = name(mine), there = name(theirs);
-  if (there.empty()) return "it trains a model, and serves none";
-  return here == there ? fmt::format("its model {} has other weights than the one here", there)
-                       : fmt::format("it serves the model {}, and not {}", there, here);
-}
-
 } // namespace
 
 class inference_process::running {
@@ -95,6 +51,8 @@ public:
       return out;
     }();
     for (const auto number : all) cancel(number);
+    for (const auto& each : passes_)
+      if (const auto open = each.lock()) open->close("the process has ended");
     in_->clock().settle();
     ends_ = true;
     in_->clock().request_stop();
@@ -114,6 +72,10 @@ public:
                                    to_text(each), layers)};
       held = {std::min(held.first, each.first), std::max(held.last, each.last)};
     }
+    if (options_.chosen_layers &&
+        (*options_.chosen_layers == 0 || *options_.chosen_layers > layers))
+      return failure{fmt::format("a server cannot choose {} layers: the model has {}",
+                                 *options_.chosen_layers, layers)};
     if (held.last == 0) held = {};
     pieces_ = pieces_of(model_, held, options_.weights);
     digest_ = model_.identity().prefix();
@@ -134,6 +96,7 @@ public:
       auto& host = boot(options_.place->name);
       client_node_ = start_node(host);
       for (const auto& each : options_.servers) start_server(host, client_node_, each);
+      if (options_.chosen_layers) start_server(host, client_node_, {});
       client_host_ = &host;
     } else {
       auto& host = boot("client");
@@ -197,6 +160,32 @@ public:
   std::size_t writes() const {
     std::lock_guard guard(mutex_);
     return texts_.size();
+  }
+
+  std::shared_ptr<learn::remote_layers> layers(const std::string& adapter) {
+    actors::pass_client_config config;
+    config.model = model_.name;
+    config.model_digest = digest_;
+    config.layers = static_cast<std::uint32_t>(model_.model->layers());
+    config.width = model_.model->width();
+    config.dht = client_node_;
+    if (!options_.place) config.retry = 50ms; // as in write()
+    const auto client = in_->spawn<actors::pass_client>(*client_host_, std::move(config));
+    actors::blocking_passes::options how;
+    how.layers = model_.model->layers();
+    how.width = model_.model->width();
+    how.adapter = adapter;
+    const auto reader = std::make_shared<caf::actor>();
+    how.forward = [this, client, reader](actors::layers_forward m) {
+      m.reply_to = *reader;
+      tell(client, std::move(m));
+    };
+    how.backward = [this, client](actors::layers_backward m) { tell(client, std::move(m)); };
+    auto out = std::make_shared<actors::blocking_passes>(std::move(how));
+    *reader = in_->spawn<pass_reader>(*client_host_, std::weak_ptr(out));
+    std::lock_guard guard(mutex_);
+    passes_.push_back(out);
+    return out;
   }
 
   void drain() {
@@ -268,15 +257,28 @@ private:
     return node;
   }
 
+  /// A server without `layers` chooses them itself.
   void start_server(actors::host& on, const caf::actor& node, actors::layer_span layers) {
     actors::inference_server_config config;
     config.model = model_.name;
     config.model_digest = digest_;
+    if (layers.count() == 0) {
+      auto& by = config.placement.emplace();
+      by.layers = static_cast<std::uint32_t>(model_.model->layers());
+      by.count = *options_.chosen_layers;
+      by.load = [this](actors::layer_span what) {
+        auto pieces = pieces_of(model_, what, options_.weights);
+        return actors::held_blocks{
+            {pieces.layers.begin() + what.first, pieces.layers.begin() + what.last}, {}};
+      };
+      config.layer_time = measure_layer_time(by.load({0, 1}).blocks);
+    }
     config.layers = layers;
     config.held.blocks.assign(pieces_.layers.begin() + layers.first,
                               pieces_.layers.begin() + layers.last);
     config.limits = options_.limits;
-    config.layer_time = options_.place ? measure_layer_time(config.held.blocks) : duration{};
+    if (layers.count() > 0)
+      config.layer_time = options_.place ? measure_layer_time(config.held.blocks) : duration{};
     config.record_lifetime = options_.record_lifetime;
     config.dht = node;
     servers_.push_back(in_->spawn<actors::inference_server>(on, std::move(config)));
@@ -388,6 +390,10 @@ private:
   void observe(const actors::host&, const actors::observation& seen) {
     using kind = inference_news::kind;
     if (actors::holds_alternative<actors::server_drained>(seen)) ++drained_;
+    if (const auto* taken = actors::get_if<actors::layers_taken>(&seen))
+      say(fmt::format("serves layers {}{}", to_text(taken->layers),
+                      taken->before.count() > 0 ? ", and no longer " + to_text(taken->before)
+                                                : ""));
     if (!options_.on_news) return;
     inference_news news;
     if (const auto* route = actors::get_if<actors::route_chosen>(&seen)) {
@@ -442,6 +448,7 @@ private:
   std::atomic<bool> ends_{false};
   mutable std::mutex mutex_; // guards the members below
   std::map<std::uint64_t, std::shared_ptr<text_in_work>> texts_;
+  std::vector<std::weak_ptr<actors::blocking_passes>> passes_;
   std::map<std::uint64_t, std::string> missing_; // texts that lack servers, and the news of it
   std::map<actors::peer_id, std::string> names_;
   std::map<std::string, std::set<std::string>> refused_; // by address
@@ -455,7 +462,9 @@ inference_process::~inference_process() = default;
 result<std::unique_ptr<inference_process>>
 inference_process::start(inference_process_options options) {
   SHOAL_CHECK(options.model != nullptr, "a process serves a model");
-  SHOAL_CHECK(!options.place || options.servers.size() <= 1, "a host has one server");
+  SHOAL_CHECK(!options.place || options.servers.size() + (options.chosen_layers ? 1 : 0) <= 1,
+              "a host has one server");
+  SHOAL_CHECK(options.place || !options.chosen_layers, "a server among others chooses its layers");
   auto made = std::make_unique<running>(std::move(options));
   if (auto started = made->start(); !started) return failure{started.error()};
   return std::unique_ptr<inference_process>(new inference_process(std::move(made)));
@@ -469,6 +478,9 @@ void inference_process::cancel(std::uint64_t which) {
 }
 std::size_t inference_process::writes() const {
   return running_->writes();
+}
+std::shared_ptr<learn::remote_layers> inference_process::layers(const std::string& adapter) {
+  return running_->layers(adapter);
 }
 void inference_process::drain() {
   running_->drain();

@@ -11,6 +11,7 @@
 #include "kernels/base/result.hpp"
 #include "kernels/base/units.hpp"
 #include "kernels/learn/model_file.hpp"
+#include "kernels/learn/remote_layers.hpp"
 #include "kernels/learn/sampling.hpp"
 #include "netem/wire/address.hpp"
 #include "netem/wire/credentials.hpp"
@@ -52,6 +53,8 @@ struct inference_process_options {
   std::shared_ptr<const learn::served_model> model; ///< required
   /// The layers of the servers of this process. With a `place`, at most one server.
   std::vector<actors::layer_span> servers;
+  /// With a `place`: the process has one server, which chooses so many layers itself.
+  std::optional<std::uint32_t> chosen_layers;
   std::optional<inference_place> place;
   actors::session_limits limits;
   learn::weight_format weights = learn::weight_format::float32;
@@ -60,7 +63,7 @@ struct inference_process_options {
   unsigned compute_threads = 2;
   // The callbacks run on any thread, and may not call back.
   std::function<void(const inference_news&)> on_news;
-  std::function<void(const std::string&)> say; ///< a line about links, for the operator
+  std::function<void(const std::string&)> say; ///< a line about links or layers, for the operator
 };
 
 /// A text to write.
@@ -90,6 +93,10 @@ public:
   void cancel(std::uint64_t which);
   /// The texts that are being written.
   std::size_t writes() const;
+  /// The layers of the swarm for a program that trains here (kernels/learn/remote_blocks.hpp).
+  /// `adapter` names a LoRA at the servers; empty: none. After the end of the process all calls
+  /// fail.
+  std::shared_ptr<learn::remote_layers> layers(const std::string& adapter = {});
   /// The servers of this process take no new session.
   void drain();
   /// Whether draining servers have no session left.
