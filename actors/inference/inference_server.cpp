@@ -17,6 +17,7 @@ namespace shoal::actors {
 
 namespace {
 
+constexpr std::size_t most_pushes = 1024;
 constexpr std::uint64_t batch_work = 0; // work_done::token; inference_server_layers.cpp has others
 
 std::uint32_t layers_of(const inference_server_config& what) {
@@ -116,10 +117,19 @@ void inference_server::note_if_drained() {
 }
 
 void inference_server::receive(const inference_step& m) {
-  if (!is_senders(m.reply_to)) return misbehaviour(0, "a step whose answer goes to another host");
+  const auto client = caf::actor_cast<caf::strong_actor_ptr>(m.reply_to);
+  const session_table::key key{here().peer_of(client), m.session};
+  if (m.pushed == 1) {
+    // The name of a session is known to its client and the servers of its chain. A session may have
+    // ended, and then the client finds out itself.
+    const auto* session = sessions_.find(key);
+    if (session == nullptr || m.from == 0 || m.from < session->length) return;
+  } else if (!is_senders(m.reply_to)) {
+    return misbehaviour(0, "a step whose answer goes to another host");
+  }
   here().probe(inference_probes::step_received);
   job step;
-  step.key = {sender_peer(), m.session};
+  step.key = key;
   step.reply_to = m.reply_to;
   step.token = m.token;
   step.layers = {m.first, m.last};
@@ -129,6 +139,7 @@ void inference_server::receive(const inference_step& m) {
   step.time = m.time;
   step.order.assign(m.order.begin(), m.order.end());
   step.prompt_length = m.prompt_length;
+  if (m.push.size() <= most_pushes) step.push = m.push;
   enqueue_job(std::move(step), {m.codec, &m.activations, nullptr, &m.prompts, &m.adapter});
 }
 
@@ -282,6 +293,7 @@ void inference_server::computed() {
       refuse(job, refusal::wrong_values);
       continue;
     }
+    if (!job.push.empty()) push(job, *output);
     if (job.is_pass)
       send(job.reply_to, pass_output{job.token, std::move(*output), std::move(*slopes)});
     else
@@ -290,6 +302,26 @@ void inference_server::computed() {
   }
   here().observe(seen);
   start_batch();
+}
+
+void inference_server::push(const job& done, const payload& output) {
+  const auto& next = done.push.front();
+  if (!next.server) return;
+  inference_step out;
+  out.reply_to = done.reply_to;
+  out.session = next.session;
+  out.token = next.token;
+  out.first = next.first;
+  out.last = next.last;
+  out.samples = static_cast<std::uint32_t>(done.samples);
+  out.most = static_cast<std::uint32_t>(done.most);
+  out.from = static_cast<std::uint32_t>(done.from);
+  out.time = static_cast<std::uint32_t>(done.time);
+  out.codec = static_cast<std::uint8_t>(done.codec);
+  out.activations = output;
+  out.push.assign(done.push.begin() + 1, done.push.end());
+  out.pushed = 1;
+  send(next.server, std::move(out));
 }
 
 void inference_server::refuse(const job& what, refusal why) {

@@ -99,6 +99,8 @@ private:
   /// Why the step cannot be computed; none: its session is ready for it.
   refusal prepare(job& step);
   void computed();
+  /// The output of a step goes on to the next server of its chain.
+  void push(const job& done, const payload& output);
   void refuse(const job& what, refusal why);
   void publish();
   void note_if_drained();

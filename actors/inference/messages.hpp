@@ -16,6 +16,16 @@
 
 namespace shoal::actors {
 
+/// The next server of a chain, which gets the output of a step at once.
+struct push_hop {
+  caf::actor server;
+  std::uint64_t session = 0;
+  std::uint64_t token = 0;
+  std::uint32_t first = 0;
+  std::uint32_t last = 0;
+  SHOAL_MESSAGE(push_hop, x.server, x.session, x.token, x.first, x.last)
+};
+
 /// The tokens [from, from + time) of a session through the layers [first, last). A step with `from`
 /// 0 opens the session. It reserves cache for `most` tokens of `samples` sequences. A server that
 /// has more than `from` tokens of the session forgets those after it.
@@ -37,9 +47,13 @@ struct inference_step {
   std::uint32_t prompt_length = 0;
   payload prompts{};     ///< floats [last - first, prompt_length, width]
   std::string adapter{}; ///< name of a LoRA that the server has; empty: none
+  /// The server sends its output to the first of these, too, as a step with the rest of them.
+  std::vector<push_hop> push{};
+  /// 1: the step comes from another server. It goes on with a session that the client has opened.
+  std::uint8_t pushed = 0;
   SHOAL_MESSAGE(inference_step, x.reply_to, x.session, x.token, x.first, x.last, x.samples, x.most,
                 x.from, x.time, x.codec, x.order, x.activations, x.prompt_length, x.prompts,
-                x.adapter)
+                x.adapter, x.push, x.pushed)
 };
 
 /// The output of step `token`.

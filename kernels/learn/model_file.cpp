@@ -91,8 +91,8 @@ result<served_model> load_folder(const fs::path& folder, const fs::path& tokeniz
   };
   const auto* layout = find_decoder_layout(model_type(*sizes));
   if (layout == nullptr)
-    return wrong("is of type " + std::string(model_type(*sizes)) +
-                 "; models that write text are " + decoder_layout_names());
+    return wrong("is of type " + std::string(model_type(*sizes)) + "; models that write text are " +
+                 decoder_layout_names());
   const auto config = layout->config_of(*sizes);
   if (!config) return wrong(config.error());
   if (auto valid = validate(*config); !valid) return failure{valid.error()};

@@ -102,6 +102,8 @@ result<inference_swarm> swarm_of(const inference_options& what, std::uint64_t se
   if (!codec) return failure{codec.error()};
   swarm.activations = *codec;
   swarm.spreads = what.route == "spread";
+  swarm.push = what.push;
+  swarm.real_sockets = what.loopback;
   swarm.weights = what.weights == "int8"       ? learn::weight_format::int8
                   : what.weights == "bfloat16" ? learn::weight_format::bfloat16
                                                : learn::weight_format::float32;
@@ -190,7 +192,7 @@ result<program_outcome> run_inference(const std::string& name, const inference_o
       {"finished", finished},
       {"same_text", same},
       {"tokens", figures->tokens},
-      {"virtual_seconds", seconds},
+      {what.loopback ? "seconds" : "virtual_seconds", seconds},
       {"tokens_per_second", static_cast<double>(figures->tokens) / std::max(seconds, 1e-9)},
       {"deaths", figures->deaths},
       {"servers_lost_in_use", figures->spans_lost},

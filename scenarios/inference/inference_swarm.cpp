@@ -328,6 +328,7 @@ private:
     config.codec = what_.activations;
     config.sized = sized();
     config.spreads = what_.spreads;
+    config.push = what_.push;
     config.seed = what_.seed;
     config.stop = stop_;
     config.dht = start_node(host);

@@ -67,6 +67,7 @@ struct inference_swarm {
       on_step; ///< each step of the tuning; may be empty
   actors::session_limits limits;
   bool spreads = false; ///< clients draw servers, which shares out the load
+  bool push = false;    ///< servers send outputs to each other, too
   kernels::codec activations = kernels::codec::none; ///< codec on the wire
   learn::weight_format weights = learn::weight_format::float32;
   /// Means of exponential distributions: how long a server lives, and how long it is away after

@@ -40,12 +40,14 @@ struct inference_options {
   duration context_time{};
   std::string network = "max_min"; ///< a netem::transfer_model
   std::uint64_t cache = 1 << 20;
-  std::string route = "fastest";    ///< or 'spread'
+  std::string route = "fastest"; ///< or 'spread'
+  bool push = false;
   std::string activations = "none"; ///< a codec of activation_codec()
   std::string weights = "float32";  ///< a learn::weight_format
   duration lifetime{};
   duration downtime = std::chrono::seconds(10);
   duration stop_time = std::chrono::hours(1);
+  bool loopback = false; ///< real connections on this machine; from the scenario's `world`
   bool operator==(const inference_options&) const = default;
 };
 
@@ -53,7 +55,7 @@ template <class V>
 void describe(V& v, inference_options& o) {
   v.field("model", o.model,
           "a path from the current folder: a .bin of llama2.c, a folder of Hugging Face "
-          "with a LLaMA, a GPT-2 or a BLOOM, or a checkpoint of a transformer. `random` is a model "
+          "(LLaMA, GPT-2 or BLOOM), or a checkpoint of a transformer. `random` is a model "
           "of bytes with random "
           "weights and 5 layers. `timing` has sizes and no weights: it predicts the speed of a "
           "swarm. Its text is empty, and each byte of its prompt is a token");
@@ -118,6 +120,9 @@ void describe(V& v, inference_options& o) {
           "`fastest`: the least round trips and computing; `spread`: servers are drawn by their "
           "number of layers, which shares out the load of many clients",
           {.one_of = "fastest, spread"});
+  v.field("push", o.push,
+          "each server sends its output to the next server, too, and not only to the client. A "
+          "token then takes half a round trip for each hop. The text is the same");
   v.field("activations", o.activations,
           "codec of activations on the wire. All but `none` round at each hop, so that the text "
           "depends on the route",
@@ -126,7 +131,7 @@ void describe(V& v, inference_options& o) {
           {.one_of = "float32, bfloat16, int8"});
   v.field("lifetime", o.lifetime, "the mean life of a server, exponential; 0: for ever");
   v.field("downtime", o.downtime, "the mean time after which a dead server is back, exponential");
-  v.field("stop_time", o.stop_time, "the run ends then, in virtual time after its beginning");
+  v.field("stop_time", o.stop_time, "the run ends then, so long after its beginning");
 }
 
 } // namespace shoal::scenarios

@@ -1,5 +1,6 @@
-// kernels/learn/remote_blocks over a swarm. Gradients are those of the model on one machine, for each
-// cut and with a death on the way: of the input, of prompts, and of a LoRA between two spans.
+// kernels/learn/remote_blocks over a swarm. The gradients of the input, of prompts and of a LoRA
+// between two spans are those of the model on one machine. So it is for each cut, and after a
+// death.
 #include "kernels/learn/remote_blocks.hpp"
 #undef CHECK // libtorch's logging defines one
 
