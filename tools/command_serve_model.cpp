@@ -2,6 +2,8 @@
 #include "scenarios/inference/inference_process.hpp"
 #include "scenarios/inference/inference_report.hpp"
 #include "scenarios/inference/model_pieces.hpp"
+#include "scenarios/record/version.hpp"
+#include "scenarios/runner/bans_file.hpp"
 #include "tools/arguments.hpp"
 #include "tools/commands.hpp"
 #include "tools/exit_codes.hpp"
@@ -17,6 +19,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <thread>
 
@@ -64,6 +67,7 @@ int serve_model(const serve_model_arguments& arguments) {
   here.listen = place->listen;
   here.advertise = place->advertise;
   here.join = std::move(place->join);
+  here.version = scenarios::version();
   if (const int code = arguments.keys.load(here.keys); code != exit_ok) return code;
   here.name = !arguments.name.empty() ? arguments.name
               : here.keys             ? here.keys->name
@@ -71,6 +75,13 @@ int serve_model(const serve_model_arguments& arguments) {
   if (here.keys && here.keys->name != here.name)
     return fail(fmt::format("the keys in '{}' are those of '{}', not of '{}'",
                             arguments.keys.folder, here.keys->name, here.name));
+  if (here.keys) {
+    auto bans =
+        scenarios::load_bans(std::filesystem::path(arguments.keys.folder) / scenarios::bans_file);
+    if (!bans) return fail(bans.error(), exit_bad_input);
+    for (const auto& each : bans->skipped) fmt::print(stderr, "{}: {}\n", here.name, each);
+    here.bans = std::move(bans->all);
+  }
   scenarios::inference_process_options options;
   options.model = arguments.model.load();
   if (!options.model) return exit_bad_input;
@@ -97,7 +108,8 @@ int serve_model(const serve_model_arguments& arguments) {
   const auto at = server.listens_at();
   say(fmt::format("{} of {}{}{}", held, model->name, at.empty() ? "" : ", listens on " + at,
                   arguments.keys.insecure ? ", without encryption or authentication" : ""));
-  while (!interrupted() && !server.broken()) std::this_thread::sleep_for(50ms);
+  while (!interrupted() && !server.told_to_leave() && !server.broken())
+    std::this_thread::sleep_for(50ms);
   if (const auto why = server.broken()) return fail(*why, exit_run_failed);
   server.drain();
   std::this_thread::sleep_for(100ms); // a server without sessions is drained at once

@@ -12,6 +12,8 @@
 #include "scenarios/inference/inference_swarm.hpp"
 #include "scenarios/inference/model_pieces.hpp"
 #include "scenarios/inference/process_parts.hpp"
+#include "scenarios/runner/member_keys.hpp"
+#include "scenarios/runner/operator_answers.hpp"
 #include "scenarios/runner/world.hpp"
 
 #include <caf/send.hpp>
@@ -19,11 +21,9 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 #include <map>
 #include <mutex>
 #include <set>
-#include <span>
 #include <thread>
 #include <utility>
 
@@ -95,7 +95,7 @@ public:
     if (options_.place) {
       auto& host = boot(options_.place->name);
       client_node_ = start_node(host);
-      for (const auto& each : options_.servers) start_server(host, client_node_, each);
+      for (const auto& each : options_.servers) start_server(host, client_node_, held_ = each);
       if (options_.chosen_layers) start_server(host, client_node_, {});
       client_host_ = &host;
     } else {
@@ -126,6 +126,7 @@ public:
     config.model = model_.name;
     config.model_digest = digest_;
     config.ends = pieces_.ends;
+    config.push = options_.push;
     config.sampling = text->what.sampling;
     config.seed = text->what.seed;
     config.draws_as = request_of(0);
@@ -191,6 +192,7 @@ public:
   void drain() {
     for (const auto& each : servers_) tell(each, actors::tick{actors::inference_server::drain, 0});
   }
+  bool told_to_leave() const { return told_to_leave_; }
   bool drained() const { return drained_ == servers_.size(); }
   std::optional<std::string> broken() const { return in_->broken(); }
   std::string listens_at() const {
@@ -292,11 +294,8 @@ private:
     auto& wire = out.options;
     wire.scenario = swarm_text(model_);
     wire.difference = other_model;
-    const auto shown = [](const netem::wire::connected_peer& other) {
-      return other.address.empty() ? other.name : fmt::format("{} ({})", other.name, other.address);
-    };
-    wire.on_up = [this, shown](netem::host_index mine, const netem::wire::connected_peer& other) {
-      if (!other.service) say("linked with " + shown(other));
+    wire.on_up = [this](netem::host_index mine, const netem::wire::connected_peer& other) {
+      if (!other.service) say("linked with " + link_name(other));
       in_->met(other.host, other.name);
       const auto peer = in_->peer_id_of(other.host);
       {
@@ -308,9 +307,9 @@ private:
       }
       met(mine, other);
     };
-    wire.on_down = [this, shown](netem::host_index, const netem::wire::connected_peer& other,
-                                 const std::string& why) {
-      say(fmt::format("lost {}: {}", shown(other), why));
+    wire.on_down = [this](netem::host_index, const netem::wire::connected_peer& other,
+                          const std::string& why) {
+      say(fmt::format("lost {}: {}", link_name(other), why));
     };
     wire.on_revocation_list = [this](netem::host_index, const std::string& text) { say(text); };
     wire.on_refused = [this](netem::host_index, const std::string& where, netem::wire::refusal why,
@@ -337,22 +336,29 @@ private:
       wire.channel_credentials = keys.channel;
       wire.admits = keys.admits;
       wire.keys = {keys.key, keys.certificate};
-      const auto& key = keys.key->public_key();
-      out.keys = member_keys{
-          place.name, actors::key_from({reinterpret_cast<const char*>(key.data()), key.size()}),
-          [key = keys.key](const digest& statement) {
-            const auto made = key->sign(std::as_bytes(std::span(statement.bytes)));
-            actors::signature signature;
-            static_assert(sizeof signature == sizeof made);
-            std::memcpy(&signature, made.data(), sizeof signature);
-            return signature;
-          },
-          keys.certificate};
+      out.keys = member_keys_of(place.name, keys.key, keys.certificate);
+      out.bans = place.bans;
     }
+    wire.on_control_request = [this](netem::host_index, const netem::wire::control_client& who,
+                                     const std::string& question) {
+      return answer_to(who, question,
+                       {options_.place->name, [this] { return report(); },
+                        [this] { return !told_to_leave_.exchange(true); }, options_.say});
+    };
     out.host = [this](const std::string&) {
       return netem::wire::host_options{
           .name = {}, .listen = options_.place->listen, .advertise = options_.place->advertise};
     };
+    return out;
+  }
+
+  node_report report() {
+    auto out = report_of(*options_.place, model_, in_->clock().now());
+    if (servers_.empty()) out.role = "client";
+    out.leaving = told_to_leave_;
+    out.neighbours = neighbours_of(in_->wire()->connected_peers(in_->index_of(*client_host_)));
+    std::lock_guard guard(mutex_);
+    if (held_.count() > 0) out.phase = to_text(held_);
     return out;
   }
 
@@ -388,30 +394,20 @@ private:
   }
 
   void observe(const actors::host&, const actors::observation& seen) {
-    using kind = inference_news::kind;
     if (actors::holds_alternative<actors::server_drained>(seen)) ++drained_;
-    if (const auto* taken = actors::get_if<actors::layers_taken>(&seen))
+    if (const auto* taken = actors::get_if<actors::layers_taken>(&seen)) {
+      {
+        std::lock_guard guard(mutex_);
+        held_ = taken->layers;
+      }
       say(fmt::format("serves layers {}{}", to_text(taken->layers),
                       taken->before.count() > 0 ? ", and no longer " + to_text(taken->before)
                                                 : ""));
+    }
     if (!options_.on_news) return;
-    inference_news news;
     if (const auto* route = actors::get_if<actors::route_chosen>(&seen)) {
-      {
-        std::lock_guard guard(mutex_);
-        missing_.erase(route->request);
-      }
-      news.what = kind::route;
-      news.writing = route->request;
-      for (const auto& hop : route->hops) {
-        news.hops.push_back({name_of_peer(hop.server), hop.layers});
-        news.text += fmt::format("{}{} on {}", news.text.empty() ? "layers " : ", ",
-                                 to_text(hop.layers), news.hops.back().server);
-      }
-    } else if (const auto* lost = actors::get_if<actors::span_lost>(&seen)) {
-      news.what = kind::lost;
-      news.writing = lost->request;
-      news.text = fmt::format("{}: {}", name_of_peer(lost->server), lost->reason());
+      std::lock_guard guard(mutex_);
+      missing_.erase(route->request);
     } else if (const auto* missing = actors::get_if<actors::layers_missing>(&seen)) {
       // Soon after the start, or after a loss, records may still be on their way.
       const auto text =
@@ -423,10 +419,10 @@ private:
       in_->clock().at(in_->clock().now() + missing_for,
                       [this, number = missing->request, text] { tell_missing(number, text); });
       return;
-    } else {
-      return;
     }
-    options_.on_news(news);
+    const auto news =
+        news_of(seen, [this](actors::peer_id server) { return name_of_peer(server); });
+    if (news) options_.on_news(*news);
   }
 
   static constexpr std::size_t most_names = 4096;
@@ -445,13 +441,14 @@ private:
   actors::host* client_host_ = nullptr;
   std::atomic<std::uint64_t> numbers_{0};
   std::atomic<std::size_t> drained_{0};
-  std::atomic<bool> ends_{false};
+  std::atomic<bool> ends_{false}, told_to_leave_{false};
   mutable std::mutex mutex_; // guards the members below
   std::map<std::uint64_t, std::shared_ptr<text_in_work>> texts_;
   std::vector<std::weak_ptr<actors::blocking_passes>> passes_;
   std::map<std::uint64_t, std::string> missing_; // texts that lack servers, and the news of it
   std::map<actors::peer_id, std::string> names_;
   std::map<std::string, std::set<std::string>> refused_; // by address
+  actors::layer_span held_;                              // by the server of this place
   caf::actor own_node_;
   std::thread clock_;
 };
@@ -484,6 +481,9 @@ std::shared_ptr<learn::remote_layers> inference_process::layers(const std::strin
 }
 void inference_process::drain() {
   running_->drain();
+}
+bool inference_process::told_to_leave() const {
+  return running_->told_to_leave();
 }
 bool inference_process::drained() const {
   return running_->drained();

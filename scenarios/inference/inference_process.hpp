@@ -15,6 +15,7 @@
 #include "kernels/learn/sampling.hpp"
 #include "netem/wire/address.hpp"
 #include "netem/wire/credentials.hpp"
+#include "scenarios/runner/ban_book.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -33,6 +34,8 @@ struct inference_place {
   std::string advertise;                        ///< the address that others dial, if not `listen`
   std::vector<netem::wire::address> join;       ///< running hosts of the swarm
   std::optional<netem::wire::credentials> keys; ///< empty: no encryption, no authentication
+  std::string version{};                        ///< the program's, as reports show it
+  std::vector<banned_member> bans;              ///< members whose messages do not arrive
 };
 
 /// An event of a text, for people.
@@ -58,6 +61,7 @@ struct inference_process_options {
   std::optional<inference_place> place;
   actors::session_limits limits;
   learn::weight_format weights = learn::weight_format::float32;
+  bool push = false; ///< servers send outputs to each other, too
   duration detection_time = std::chrono::seconds(5);
   duration record_lifetime = std::chrono::minutes(1);
   unsigned compute_threads = 2;
@@ -99,6 +103,8 @@ public:
   std::shared_ptr<learn::remote_layers> layers(const std::string& adapter = {});
   /// The servers of this process take no new session.
   void drain();
+  /// Whether an operator has told the process to leave (`shoal drain`).
+  bool told_to_leave() const;
   /// Whether draining servers have no session left.
   bool drained() const;
   /// Why the process cannot go on, if so.

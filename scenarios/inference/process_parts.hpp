@@ -4,14 +4,20 @@
 
 #include "actors/inference/blocking_passes.hpp"
 #include "actors/inference/messages.hpp"
+#include "actors/inference/observations.hpp"
+#include "actors/observe.hpp"
 #include "actors/protocol_actor.hpp"
+#include "netem/wire/network.hpp"
 #include "scenarios/inference/inference_process.hpp"
+#include "scenarios/inference/model_pieces.hpp"
+#include "scenarios/observe/node_report.hpp"
 
 #include <fmt/format.h>
 
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -78,6 +84,47 @@ inline std::string other_model(const std::string& mine, const std::string& their
   if (there.empty()) return "it trains a model, and serves none";
   return here == there ? fmt::format("its model {} has other weights than the one here", there)
                        : fmt::format("it serves the model {}, and not {}", there, here);
+}
+
+/// A host on the other end of a link, for people.
+inline std::string link_name(const netem::wire::connected_peer& other) {
+  return other.address.empty() ? other.name : fmt::format("{} ({})", other.name, other.address);
+}
+
+/// The news of a route or of a lost server. Empty for other observations. name_of(peer) names a
+/// server.
+template <class Name>
+std::optional<inference_news> news_of(const actors::observation& seen, Name name_of) {
+  inference_news out;
+  if (const auto* route = actors::get_if<actors::route_chosen>(&seen)) {
+    out.what = inference_news::kind::route;
+    out.writing = route->request;
+    for (const auto& hop : route->hops) {
+      out.hops.push_back({name_of(hop.server), hop.layers});
+      out.text += fmt::format("{}{} on {}", out.text.empty() ? "layers " : ", ",
+                              to_text(hop.layers), out.hops.back().server);
+    }
+    return out;
+  }
+  const auto* lost = actors::get_if<actors::span_lost>(&seen);
+  if (lost == nullptr) return std::nullopt;
+  out.what = inference_news::kind::lost;
+  out.writing = lost->request;
+  out.text = fmt::format("{}: {}", name_of(lost->server), lost->reason());
+  return out;
+}
+
+/// The parts of a server's report that do not change, after a life of `up`.
+inline node_report report_of(const inference_place& place, const learn::served_model& model,
+                             duration up) {
+  node_report out;
+  out.name = place.name;
+  out.scenario = model.name;
+  out.version = place.version;
+  out.role = "server";
+  out.phase = "joining";
+  out.up_seconds = to_seconds(up);
+  return out;
 }
 
 } // namespace shoal::scenarios
