@@ -90,7 +90,7 @@ caf::behavior inference_server::make_behavior() {
         } else if (t.kind == place) {
           send(options_.dht, lookup{servers_key(options_.model), address(), 0});
           set_place_timer();
-        } else if (t.kind == move_late && t.token == move_.round()) {
+        } else if (t.kind == move_late && t.token == move_.round() && move_.is_under_way()) {
           move_.end();
           target_.reset();
         }
