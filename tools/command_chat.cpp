@@ -41,6 +41,7 @@ struct chat_arguments {
   std::string name;
   std::optional<std::string> prompt, http, token_file;
   std::uint64_t servers = 3;
+  bool push = false;
   std::uint32_t tokens = 200;
   learn::sampling_options sampling{.temperature = 0};
   std::uint64_t seed = 1;
@@ -293,6 +294,7 @@ int chat(const chat_arguments& arguments) {
   if (!options.model) return exit_bad_input;
   const auto model = options.model;
   options.weights = arguments.model.format();
+  options.push = arguments.push;
   if (!options.place)
     options.servers =
         split_layers(static_cast<std::uint32_t>(model->model->layers()), arguments.servers);
@@ -357,6 +359,9 @@ void add_chat(CLI::App& app, action& chosen) {
       ->type_name("N")
       ->capture_default_str()
       ->check(CLI::Range(1ul, 4096ul));
+  command->add_flag("--push", arguments->push,
+                    "each server sends its output to the next one, too, which saves half of the "
+                    "round trips");
   command
       ->add_option("--prompt", arguments->prompt,
                    "write one text after this, and end (default: read lines from stdin)")

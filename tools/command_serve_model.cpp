@@ -2,6 +2,8 @@
 #include "scenarios/inference/inference_process.hpp"
 #include "scenarios/inference/inference_report.hpp"
 #include "scenarios/inference/model_pieces.hpp"
+#include "scenarios/record/version.hpp"
+#include "scenarios/runner/bans_file.hpp"
 #include "tools/arguments.hpp"
 #include "tools/commands.hpp"
 #include "tools/exit_codes.hpp"
@@ -12,9 +14,12 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <thread>
 
@@ -26,18 +31,34 @@ struct serve_model_arguments {
   model_argument model;
   place_arguments place;
   key_arguments keys;
-  std::string blocks, name, drain = "30s";
+  std::string blocks = "auto", name, drain = "30s";
   std::uint64_t cache = 1 << 20;
   unsigned workers = 1;
 };
 
+/// The layers whose weights take half of the memory that is free now; at least one.
+std::uint32_t layers_that_fit(const learn::served_model& model, learn::weight_format format) {
+  const auto layers = model.model->layers();
+  const auto tensors = model.model->block_tensors({0, 1}).value();
+  const auto each = kernels::end_of(tensors) * (format == learn::weight_format::float32    ? 4
+                                                : format == learn::weight_format::bfloat16 ? 2
+                                                                                           : 1);
+  const auto free = static_cast<std::uint64_t>(std::max(0L, sysconf(_SC_AVPHYS_PAGES))) *
+                    static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  return static_cast<std::uint32_t>(
+      std::clamp<std::uint64_t>(free / 2 / each, 1, static_cast<std::uint64_t>(layers)));
+}
+
 int serve_model(const serve_model_arguments& arguments) {
   using namespace std::chrono_literals;
   const auto layers = scenarios::layers_of(arguments.blocks);
-  if (!layers)
-    return fail(fmt::format("--blocks: '{}' names no layers: write 0:2 for the first two",
-                            arguments.blocks),
-                exit_usage);
+  const auto some = scenarios::some_layers_of(arguments.blocks);
+  if (!some && arguments.blocks != "auto")
+    return fail(
+        fmt::format("--blocks: '{}' names no layers: write 0:2 for the first two, 2 for any "
+                    "two, or auto",
+                    arguments.blocks),
+        exit_usage);
   const auto patience = parse_duration(arguments.drain);
   if (!patience) return fail(fmt::format("--drain: {}", patience.error()), exit_usage);
   auto place = arguments.place.parse();
@@ -46,6 +67,7 @@ int serve_model(const serve_model_arguments& arguments) {
   here.listen = place->listen;
   here.advertise = place->advertise;
   here.join = std::move(place->join);
+  here.version = scenarios::version();
   if (const int code = arguments.keys.load(here.keys); code != exit_ok) return code;
   here.name = !arguments.name.empty() ? arguments.name
               : here.keys             ? here.keys->name
@@ -53,12 +75,24 @@ int serve_model(const serve_model_arguments& arguments) {
   if (here.keys && here.keys->name != here.name)
     return fail(fmt::format("the keys in '{}' are those of '{}', not of '{}'",
                             arguments.keys.folder, here.keys->name, here.name));
+  if (here.keys) {
+    auto bans =
+        scenarios::load_bans(std::filesystem::path(arguments.keys.folder) / scenarios::bans_file);
+    if (!bans) return fail(bans.error(), exit_bad_input);
+    for (const auto& each : bans->skipped) fmt::print(stderr, "{}: {}\n", here.name, each);
+    here.bans = std::move(bans->all);
+  }
   scenarios::inference_process_options options;
   options.model = arguments.model.load();
   if (!options.model) return exit_bad_input;
   const auto model = options.model;
   options.weights = arguments.model.format();
-  options.servers = {*layers};
+  if (layers)
+    options.servers = {*layers};
+  else
+    options.chosen_layers = some ? some->count() : layers_that_fit(*model, options.weights);
+  const auto held = layers ? "serves layers " + scenarios::to_text(*layers)
+                           : fmt::format("chooses {} layers", *options.chosen_layers);
   options.limits.cache = arguments.cache;
   options.limits.cache_of_one = std::max<std::uint64_t>(arguments.cache / 2, 1);
   options.compute_threads = arguments.workers;
@@ -72,10 +106,10 @@ int serve_model(const serve_model_arguments& arguments) {
   if (!process) return fail(process.error());
   auto& server = **process;
   const auto at = server.listens_at();
-  say(fmt::format("serves layers {} of {}{}{}", scenarios::to_text(*layers), model->name,
-                  at.empty() ? "" : ", listens on " + at,
+  say(fmt::format("{} of {}{}{}", held, model->name, at.empty() ? "" : ", listens on " + at,
                   arguments.keys.insecure ? ", without encryption or authentication" : ""));
-  while (!interrupted() && !server.broken()) std::this_thread::sleep_for(50ms);
+  while (!interrupted() && !server.told_to_leave() && !server.broken())
+    std::this_thread::sleep_for(50ms);
   if (const auto why = server.broken()) return fail(*why, exit_run_failed);
   server.drain();
   std::this_thread::sleep_for(100ms); // a server without sessions is drained at once
@@ -97,10 +131,11 @@ void add_serve_model(CLI::App& app, action& chosen) {
   arguments->model.add_to(*command);
   command
       ->add_option("--blocks", arguments->blocks,
-                   "the layers that this server holds, as 0:3 for "
-                   "the first three")
-      ->required()
-      ->type_name("FIRST:LAST");
+                   "the layers that this server holds, as 0:3 for the first three. With a number, "
+                   "as 3, it takes so many of the layers that are held weakest, and moves when "
+                   "others become weaker. auto: as many as fit into half of the free memory")
+      ->capture_default_str()
+      ->type_name("FIRST:LAST|N|auto");
   arguments->place.add_to(*command);
   arguments->keys.add_to(*command);
   command

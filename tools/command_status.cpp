@@ -222,11 +222,14 @@ void print_table(const std::map<std::string, seen_host>& hosts) {
     trainers += host.says->role == "trainer" ? 1 : 0;
     if (ahead == nullptr || host.says->epoch > ahead->epoch) ahead = &*host.says;
   }
-  fmt::print("{}: epoch {}{}, {} of {} hosts answer, {} train, {:.1f} samples/s{}\n\n",
-             ahead->scenario, ahead->epoch,
-             ahead->epochs_planned > 0 ? fmt::format(" of {}", ahead->epochs_planned) : "", answer,
-             hosts.size(), trainers, rate,
-             ahead->train_loss ? fmt::format(", loss {:.4f}", *ahead->train_loss) : "");
+  if (ahead->role == "server")
+    fmt::print("{}: {} of {} hosts answer\n\n", ahead->scenario, answer, hosts.size());
+  else
+    fmt::print("{}: epoch {}{}, {} of {} hosts answer, {} train, {:.1f} samples/s{}\n\n",
+               ahead->scenario, ahead->epoch,
+               ahead->epochs_planned > 0 ? fmt::format(" of {}", ahead->epochs_planned) : "",
+               answer, hosts.size(), trainers, rate,
+               ahead->train_loss ? fmt::format(", loss {:.4f}", *ahead->train_loss) : "");
   fmt::print(
       "{:<{}}  {:<9}  {:<11}  {:>6}  {:>9}  {:>12}  {:>12}  {:>10}  {:>5}  {:>7}  last round\n",
       "host", longest, "role", "phase", "epoch", "samples/s", "sends", "receives", "round trip",
@@ -245,8 +248,9 @@ void print_table(const std::map<std::string, seen_host>& hosts) {
                name, longest, what.role, what.leaving ? "leaving" : what.phase, what.epoch,
                what.samples_per_second, rate_text(links.sends), rate_text(links.receives),
                delay_text(links.round_trip), what.neighbours.size(), time_text(what.up_seconds),
-               what.last_rounds.empty() ? (what.role == "shard" ? "" : "none yet")
-                                        : round_text(what.last_rounds.front()));
+               what.last_rounds.empty()
+                   ? (what.role == "shard" || what.role == "server" ? "" : "none yet")
+                   : round_text(what.last_rounds.front()));
   }
   // The failures that all answering hosts report.
   std::map<std::string, std::uint64_t> outcomes, reasons;
@@ -257,11 +261,13 @@ void print_table(const std::map<std::string, seen_host>& hosts) {
     for (const auto& [outcome, count] : host.says->rounds_by_outcome) outcomes[outcome] += count;
     for (const auto& [reason, count] : host.says->rounds_by_reason) reasons[reason] += count;
   }
-  fmt::print("\nrounds, as each member counts them:");
-  for (const auto& [outcome, count] : outcomes) fmt::print(" {} {}", count, outcome);
-  for (const auto& [reason, count] : reasons)
-    if (count > 0 && reason != "none") fmt::print("\n  {} {}", count, reason);
-  fmt::print("\n");
+  if (ahead->role != "server") {
+    fmt::print("\nrounds, as each member counts them:");
+    for (const auto& [outcome, count] : outcomes) fmt::print(" {} {}", count, outcome);
+    for (const auto& [reason, count] : reasons)
+      if (count > 0 && reason != "none") fmt::print("\n  {} {}", count, reason);
+    fmt::print("\n");
+  }
   if (violations > 0)
     fmt::print("invariants violated: {}; the nodes' run directories say which\n", violations);
   print_bans(hosts);
@@ -332,6 +338,10 @@ int drain(const visit_arguments& arguments) {
       *where, keys ? arguments.node : std::string{}, keys ? keys->channel : nullptr,
       keys ? keys->admits : nullptr, "drain", answer_patience);
   if (!told) return fail(told.error(), exit_run_failed);
+  if (found->second.says && found->second.says->role == "server") {
+    fmt::print("{} leaves: it takes no new text, and finishes those that it has\n", *told);
+    return exit_ok;
+  }
   fmt::print("{} leaves: it ends its round, hands back its samples and takes its records out; its "
              "exit status will be {}\n",
              *told, exit_interrupted);

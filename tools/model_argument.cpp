@@ -20,14 +20,16 @@ constexpr std::int64_t random_layers = 5;
 void model_argument::add_to(CLI::App& command) {
   command
       .add_option("model", path,
-                  "a .bin of llama2.c, a folder of Hugging Face with a LLaMA, or a checkpoint of a "
+                  "a .bin of llama2.c, a folder of Hugging Face with a LLaMA, a GPT-2 or a BLOOM, "
+                  "or a checkpoint of a "
                   "transformer. 'random' is 5 layers with random weights, which write no language")
       ->required()
       ->type_name("MODEL");
   command
-      .add_option("--tokenizer", tokenizer,
-                  "the tokenizer of llama2.c that belongs to the model (default: "
-                  "tok<vocabulary>.bin or tokenizer.bin beside it)")
+      .add_option(
+          "--tokenizer", tokenizer,
+          "the tokenizer that belongs to the model, of llama2.c or of Hugging Face, or bytes "
+          "(default: tok<vocabulary>.bin, tokenizer.bin or tokenizer.json beside it)")
       ->type_name("FILE");
   command
       .add_option("--weights", weights, "form of the weights in memory: float32, bfloat16 or int8")

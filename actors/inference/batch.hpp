@@ -2,6 +2,7 @@
 // computation by batches. No actor and no clock, so a compute thread may run it.
 #pragma once
 
+#include "actors/inference/messages.hpp"
 #include "actors/inference/route.hpp"
 #include "actors/inference/session_table.hpp"
 #include "kernels/base/units.hpp"
@@ -56,6 +57,7 @@ struct inference_job {
   std::vector<float> prompts{};
   std::size_t prompt_length = 0;
   std::vector<std::int64_t> order{};
+  std::vector<push_hop> push{}; ///< the output goes on to these
   bool is_pass = false;
   std::vector<std::shared_ptr<learn::kv_cache>> caches{};
   bool failed = false;

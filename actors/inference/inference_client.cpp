@@ -62,21 +62,22 @@ caf::behavior inference_client::make_behavior() {
           begin();
       },
       [this](const inference_output& m) {
-        if (!now_ || m.token != last_token_) return;
-        if (!is_from_holder(m.session)) return;
-        const auto from = sender_peer();
-        const auto values = unpack_activations(options_.codec, m.activations, rows_,
-                                               options_.ends->width(), options_.sized);
-        if (!values || !now_->chain.answered(m.token, *values)) {
-          if (const auto lost = now_->chain.lost_request(m.token))
-            lose(*lost, refusal::wrong_values, true);
-          return pump();
+        if (!now_ || !is_from_holder(m.session)) return;
+        const auto pushed = pushed_.find(m.session);
+        if (m.token == flight_) {
+          take(m, sender_peer());
+          pump();
+        } else if (pushed != pushed_.end() && pushed->second.token == m.token) {
+          early_.insert_or_assign(m.token, std::pair{sender_peer(), m});
         }
-        servers_.answered(from, std::max(0.0, to_seconds(now() - sent_) - computing_));
-        pump();
       },
       [this](const inference_refused& m) {
-        if (!now_ || m.token != last_token_ || !is_from_holder(m.session)) return;
+        if (!now_ || !is_from_holder(m.session)) return;
+        if (m.token != flight_) {
+          const auto pushed = pushed_.find(m.session);
+          if (pushed != pushed_.end() && pushed->second.token == m.token) pushed_.erase(pushed);
+          return;
+        }
         const auto lost = now_->chain.lost_request(m.token);
         if (!lost) return;
         const auto why = m.why <= static_cast<std::uint8_t>(refusal::drains)
@@ -92,7 +93,10 @@ caf::behavior inference_client::make_behavior() {
           return quit();
         }
         if (t.kind == look_up && t.token == look_ups_) ask_servers();
-        if (t.kind == step_late && now_ && t.token == last_token_)
+        if (t.kind == push_late && now_ && was_pushed_ && t.token == flight_ &&
+            now_->chain.unsent(t.token))
+          pump();
+        if (t.kind == step_late && now_ && t.token == flight_)
           if (const auto lost = now_->chain.lost_request(t.token)) {
             lose(*lost, refusal::none, true);
             pump();
@@ -124,7 +128,7 @@ void inference_client::begin() {
     queue_.pop_front();
     const auto all = what.prompt.size() + what.count;
     std::string why;
-    auto first = options_.ends->embed(what.prompt);
+    auto first = options_.ends->embed(what.prompt, 0);
     if (what.prompt.empty())
       why = "the prompt is empty: it needs at least one token";
     else if (!first)
@@ -192,14 +196,17 @@ void inference_client::dispatch(const span_chain::request& step) {
     return;
   }
   if (!std::exchange(server->watched, true)) monitor(server->address);
-  now_->chain.sent(step, ++last_token_);
-  sent_ = now();
-  computing_ = static_cast<double>(server->record.layer_ns) * 1e-9 *
-               static_cast<double>(step.time * step.layers.count());
+  const auto pushed = pushed_.find(step.session);
+  if (pushed != pushed_.end()) {
+    const auto [token, from, time] = pushed->second;
+    pushed_.erase(pushed);
+    if (from == step.from && time == step.time) return expect(step, *server, token);
+  }
+  begin_flight(step, *server, ++last_token_);
   inference_step out;
   out.reply_to = address();
   out.session = step.session;
-  out.token = last_token_;
+  out.token = flight_;
   out.first = step.layers.first;
   out.last = step.layers.last;
   out.samples = static_cast<std::uint32_t>(now_->chain.samples());
@@ -207,21 +214,72 @@ void inference_client::dispatch(const span_chain::request& step) {
   out.from = static_cast<std::uint32_t>(step.from);
   out.time = static_cast<std::uint32_t>(step.time);
   out.codec = static_cast<std::uint8_t>(options_.codec);
-  rows_ = now_->chain.samples() * step.time;
+  out.push = hops_after(step);
   auto packed =
       pack_activations(options_.codec, step.activations, options_.ends->width(), options_.sized);
   SHOAL_CHECK(packed.ok(), "the chain holds finite values alone");
   out.activations = std::move(*packed);
   out.order = step.order;
   send(server->address, std::move(out));
-  set_timer(options_.step_timeout + from_seconds(4 * computing_), step_late, last_token_);
+  set_timer(options_.step_timeout + from_seconds(4 * computing_), step_late, flight_);
+}
+
+void inference_client::begin_flight(const span_chain::request& step,
+                                    const server_pool::server& server, std::uint64_t token) {
+  now_->chain.sent(step, token);
+  flight_ = token;
+  was_pushed_ = false;
+  sent_ = now();
+  computing_ = static_cast<double>(server.record.layer_ns) * 1e-9 *
+               static_cast<double>(step.time * step.layers.count());
+  rows_ = now_->chain.samples() * step.time;
+}
+
+void inference_client::expect(const span_chain::request& step, const server_pool::server& server,
+                              std::uint64_t token) {
+  begin_flight(step, server, token);
+  was_pushed_ = true;
+  if (const auto early = early_.extract(token))
+    return take(early.mapped().second, early.mapped().first);
+  set_timer(options_.push_timeout + from_seconds(4 * computing_), push_late, token);
+}
+
+std::vector<push_hop> inference_client::hops_after(const span_chain::request& step) {
+  std::vector<push_hop> out;
+  if (!options_.push || options_.beams > 1 || step.from == 0) return out;
+  const auto holders = now_->chain.holders();
+  for (auto i = step.span + 1; i < holders.size(); ++i) {
+    const auto& next = holders[i];
+    auto* server = next.server ? servers_.find(*next.server) : nullptr;
+    if (server == nullptr || next.have != step.from || next.known != step.from) break;
+    if (!std::exchange(server->watched, true)) monitor(server->address);
+    pushed_[next.session] = {++last_token_, step.from, step.time};
+    out.push_back(
+        {server->address, next.session, last_token_, next.layers.first, next.layers.last});
+  }
+  return out;
+}
+
+void inference_client::take(const inference_output& m, peer_id from) {
+  const auto values = unpack_activations(options_.codec, m.activations, rows_,
+                                         options_.ends->width(), options_.sized);
+  if (!values || !now_->chain.answered(m.token, *values)) {
+    if (const auto lost = now_->chain.lost_request(m.token))
+      lose(*lost, refusal::wrong_values, true);
+    return;
+  }
+  // A pushed step began at a time that the client does not know.
+  if (was_pushed_)
+    servers_.answered(from);
+  else
+    servers_.answered(from, std::max(0.0, to_seconds(now() - sent_) - computing_));
 }
 
 void inference_client::beams_from(const std::vector<float>& logits) {
   now_->search.step(logits);
   if (now_->search.best().size() < now_->what.count) {
     now_->chain.reorder(now_->search.parents());
-    return now_->chain.feed(*options_.ends->embed(now_->search.last_tokens()));
+    return feed(now_->search.last_tokens());
   }
   for (const auto token : now_->search.best()) {
     if (options_.stop == token) break;
@@ -247,7 +305,17 @@ void inference_client::token_from(const std::vector<float>& output) {
   accept(token);
   if (now_->tokens.size() == now_->what.count) return finish({});
   const learn::token_id next[] = {token};
-  now_->chain.feed(*options_.ends->embed(next));
+  feed(next);
+}
+
+void inference_client::feed(std::span<const learn::token_id> next) {
+  std::vector<float> rows;
+  for (const auto& token : next) {
+    const auto row = options_.ends->embed({&token, 1}, now_->chain.length());
+    SHOAL_CHECK(row.ok(), "the text fits into the context");
+    rows.insert(rows.end(), row->begin(), row->end());
+  }
+  now_->chain.feed(rows);
 }
 
 void inference_client::close_sessions() {
@@ -257,7 +325,13 @@ void inference_client::close_sessions() {
         send(server->address, session_closed{each.session});
 }
 
+void inference_client::forget_pushes() {
+  pushed_.clear();
+  early_.clear();
+}
+
 void inference_client::finish(std::string why) {
+  forget_pushes();
   close_sessions();
   here().observe(request_done{now_->what.token, now_->tokens.size(), now_->chain.replayed()});
   send(now_->what.reply_to, generated{now_->what.token, std::move(now_->tokens), std::move(why)});
@@ -267,6 +341,7 @@ void inference_client::finish(std::string why) {
 
 void inference_client::lose(const span_chain::lost_span& span, refusal why, bool bans) {
   here().observe(span_lost{now_->what.token, span.server, why});
+  forget_pushes();
   const auto* server = servers_.find(span.server);
   if (server == nullptr) return;
   send(server->address, session_closed{span.session});
@@ -282,6 +357,7 @@ void inference_client::on_down(const caf::actor_addr& whom) {
   const auto server = servers_.gone(whom);
   if (!server) return;
   if (now_ && now_->chain.lost(*server)) {
+    forget_pushes();
     here().observe(span_lost{now_->what.token, *server, refusal::none});
     pump();
   }

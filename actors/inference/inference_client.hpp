@@ -17,9 +17,12 @@
 
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace shoal::actors {
@@ -43,8 +46,12 @@ struct inference_client_config {
   duration ban = std::chrono::seconds(15); ///< the first one; each further is twice as long
   duration look_up_every = std::chrono::seconds(20);
   duration retry = std::chrono::seconds(1); ///< between look-ups while layers are missing
-  double unknown_round_trip = 0.15;         ///< seconds
-  double step_overhead = 0.018;             ///< seconds for each hop, beside the network
+  /// Each server sends its output to the next one, too. If that step is late by this time, the
+  /// client sends it itself. Not with beams.
+  bool push = false;
+  duration push_timeout = std::chrono::seconds(1);
+  double unknown_round_trip = 0.15; ///< seconds
+  double step_overhead = 0.018;     ///< seconds for each hop, beside the network
   caf::actor dht;
   /// Called with each token as it is chosen; with beams, at the end. May be empty.
   std::function<void(std::uint64_t request, learn::token_id token)> on_token;
@@ -53,7 +60,7 @@ struct inference_client_config {
 class inference_client final : public protocol_actor {
 public:
   /// Timers. `leave` may come from the owner of the host: the client closes its sessions and ends.
-  enum timer : std::uint32_t { look_up, step_late, leave };
+  enum timer : std::uint32_t { look_up, step_late, leave, push_late };
 
   inference_client(caf::actor_config& config, host& on, inference_client_config options);
   caf::behavior make_behavior() override;
@@ -65,8 +72,8 @@ private:
     span_chain chain;
     rng random;
     learn::beam_search search;
-    std::vector<std::int64_t> tokens{}; ///< generated so far
-    std::optional<layer_span> missing;  ///< the layers that no server holds
+    std::vector<std::int64_t> tokens{};  ///< generated so far
+    std::optional<layer_span> missing{}; ///< the layers that no server holds
   };
 
   /// True if the message's sender holds that session of the chain.
@@ -75,9 +82,21 @@ private:
   void pump();
   bool plan(layer_span layers);
   void dispatch(const span_chain::request& step);
+  /// The server of the step has it already, as the number `token`.
+  void expect(const span_chain::request& step, const server_pool::server& server,
+              std::uint64_t token);
+  /// The servers after that of the step which know all tokens before it.
+  std::vector<push_hop> hops_after(const span_chain::request& step);
+  void take(const inference_output& m, peer_id from);
+  /// The client sends the next steps itself.
+  void forget_pushes();
+  void begin_flight(const span_chain::request& step, const server_pool::server& server,
+                    std::uint64_t token);
   void token_from(const std::vector<float>& output);
   void beams_from(const std::vector<float>& logits);
   void accept(learn::token_id token);
+  /// Feeds the next token of each beam.
+  void feed(std::span<const learn::token_id> next);
   void finish(std::string why);
   void close_sessions();
   /// Reports the loss, and closes the session. With `bans`, the server gets no work for a while.
@@ -91,6 +110,16 @@ private:
   std::optional<running> now_;
   rng names_, routes_;
   std::uint64_t last_token_ = 0, look_ups_ = 0;
+  std::uint64_t flight_ = 0; // the step under way
+  /// Steps that servers push to each other, by their sessions.
+  struct pushed_step {
+    std::uint64_t token = 0;
+    std::size_t from = 0, time = 0;
+  };
+  std::map<std::uint64_t, pushed_step> pushed_;
+  /// Outputs of pushed steps that came before those of the servers before them.
+  std::map<std::uint64_t, std::pair<peer_id, inference_output>> early_;
+  bool was_pushed_ = false; // the step under way
   duration sent_{};
   std::size_t rows_ = 0; // tokens of the step under way
   double computing_ = 0; // seconds that the step under way should be computed

@@ -15,20 +15,43 @@
 
 namespace shoal::actors {
 
-inference_server::inference_server(caf::actor_config& config, host& on,
-                                   inference_server_config options)
-    : protocol_actor(config, on), options_(std::move(options)), sessions_(options_.limits) {
-  SHOAL_CHECK(options_.layers.count() > 0 && options_.blocks.size() == options_.layers.count(),
-              "a server has a block for each of its layers");
-  hold(options_.blocks, {});
-  for (const auto& [name, blocks] : options_.adapters) hold(blocks, name);
+namespace {
+
+constexpr std::size_t most_pushes = 1024;
+constexpr std::uint64_t batch_work = 0; // work_done::token; inference_server_layers.cpp has others
+
+std::uint32_t layers_of(const inference_server_config& what) {
+  return what.placement ? what.placement->layers : what.layers.last;
 }
 
-void inference_server::hold(std::vector<std::shared_ptr<const learn::served_block>> blocks,
-                            const std::string& adapter) {
-  SHOAL_CHECK(blocks.size() == held().count(), "an adapter has all layers of the server");
-  models_[adapter] =
-      std::make_shared<const served_layers>(served_layers{held(), std::move(blocks)});
+} // namespace
+
+inference_server::inference_server(caf::actor_config& config, host& on,
+                                   inference_server_config options)
+    : protocol_actor(config, on), options_(std::move(options)), sessions_(options_.limits),
+      others_({.model = options_.model_digest, .layers = layers_of(options_)}),
+      move_(options_.placement ? options_.placement->move : move_rules{}),
+      choices_(on.random_stream("inference.placement")) {
+  if (options_.placement) return;
+  take(options_.layers, std::exchange(options_.held, {}));
+}
+
+void inference_server::take(layer_span layers, held_blocks blocks) {
+  SHOAL_CHECK(layers.count() > 0 && blocks.blocks.size() == layers.count(),
+              "a server has a block for each of its layers");
+  options_.layers = layers;
+  options_.held = std::move(blocks);
+  models_.clear();
+  const auto add = [&](const auto& of, const std::string& adapter) {
+    SHOAL_CHECK(of.size() == layers.count(), "an adapter has all layers of the server");
+    models_[adapter] = std::make_shared<const served_layers>(served_layers{layers, of});
+  };
+  add(options_.held.blocks, {});
+  for (const auto& [name, each] : options_.held.adapters) add(each, name);
+  // Sessions and work of the layers before go to other servers.
+  sessions_ = session_table(options_.limits);
+  for (auto* queue : {&steps_, &passes_})
+    for (const auto& job : std::exchange(*queue, {})) refuse(job, refusal::wrong_layers);
 }
 
 void inference_server::on_exit() {
@@ -36,20 +59,24 @@ void inference_server::on_exit() {
   steps_.clear();
   passes_.clear();
   running_.reset();
+  target_.reset();
+  others_.clear();
+  options_.placement.reset();
   protocol_actor::on_exit();
 }
 
 caf::behavior inference_server::make_behavior() {
   publish();
+  if (options_.placement) set_place_timer();
   set_timer(options_.record_lifetime / 3, renew);
-  return {
+  return placement_behavior().or_else(
       [this](const inference_step& m) { receive(m); },
       [this](const pass_request& m) { receive(m); },
       [this](const session_closed& m) {
         sessions_.close({sender_peer(), m.session});
         note_if_drained();
       },
-      [this](const work_done&) { computed(); },
+      [this](const work_done& m) { m.token == batch_work ? computed() : loaded(); },
       [this](const tick& t) {
         if (t.kind == renew) {
           sessions_.expire(now());
@@ -60,12 +87,18 @@ caf::behavior inference_server::make_behavior() {
           draining_ = true;
           publish();
           note_if_drained();
+        } else if (t.kind == place) {
+          send(options_.dht, lookup{servers_key(options_.model), address(), 0});
+          set_place_timer();
+        } else if (t.kind == move_late && t.token == move_.round() && move_.is_under_way()) {
+          move_.end();
+          target_.reset();
         }
-      },
-  };
+      });
 }
 
 void inference_server::publish() {
+  if (held().count() == 0) return;
   const auto layer_time = options_.layer_time + options_.layer_batch_time;
   const server_record mine{options_.layers, static_cast<std::uint64_t>(layer_time.count()),
                            sessions_.left(), options_.model_digest, draining_};
@@ -84,10 +117,19 @@ void inference_server::note_if_drained() {
 }
 
 void inference_server::receive(const inference_step& m) {
-  if (!is_senders(m.reply_to)) return misbehaviour(0, "a step whose answer goes to another host");
+  const auto client = caf::actor_cast<caf::strong_actor_ptr>(m.reply_to);
+  const session_table::key key{here().peer_of(client), m.session};
+  if (m.pushed == 1) {
+    // The name of a session is known to its client and the servers of its chain. A session may have
+    // ended, and then the client finds out itself.
+    const auto* session = sessions_.find(key);
+    if (session == nullptr || m.from == 0 || m.from < session->length) return;
+  } else if (!is_senders(m.reply_to)) {
+    return misbehaviour(0, "a step whose answer goes to another host");
+  }
   here().probe(inference_probes::step_received);
   job step;
-  step.key = {sender_peer(), m.session};
+  step.key = key;
   step.reply_to = m.reply_to;
   step.token = m.token;
   step.layers = {m.first, m.last};
@@ -97,6 +139,7 @@ void inference_server::receive(const inference_step& m) {
   step.time = m.time;
   step.order.assign(m.order.begin(), m.order.end());
   step.prompt_length = m.prompt_length;
+  if (m.push.size() <= most_pushes) step.push = m.push;
   enqueue_job(std::move(step), {m.codec, &m.activations, nullptr, &m.prompts, &m.adapter});
 }
 
@@ -119,7 +162,7 @@ void inference_server::enqueue_job(job what, const parts& from) {
   if (model == models_.end() || !model->second->cover(what.layers))
     return refuse(what, refusal::wrong_layers);
   what.model = model->second;
-  const auto context = options_.blocks.front()->context();
+  const auto context = any_block().context();
   if (what.samples == 0 || what.samples > 1 << 16 || what.time == 0 || what.time > context ||
       what.from > context || (!what.is_pass && (what.most == 0 || what.most > context)))
     return refuse(what, refusal::wrong_position);
@@ -129,7 +172,7 @@ void inference_server::enqueue_job(job what, const parts& from) {
                                           [&](std::int64_t row) { return row >= sequences; })))
     return refuse(what, refusal::wrong_values);
   const auto form = activation_codec(from.codec);
-  const auto rows = what.samples * what.time, width = options_.blocks.front()->width();
+  const auto rows = what.samples * what.time, width = any_block().width();
   if (!form || what.prompt_length > what.time) return refuse(what, refusal::wrong_values);
   what.codec = *form;
   const auto unpack = [&](const payload* packed) -> result<std::vector<float>> {
@@ -224,7 +267,7 @@ void inference_server::start_batch() {
                            options_.context_time};
   here().run(
       "inference", [next] { compute(*next); }, time_of(*next, speed),
-      caf::actor_cast<caf::actor>(this), 0);
+      caf::actor_cast<caf::actor>(this), batch_work);
 }
 
 void inference_server::computed() {
@@ -235,7 +278,7 @@ void inference_server::computed() {
   for (auto& job : done->jobs) {
     seen.tokens += job.samples * job.time;
     if (auto* session = job.is_pass ? nullptr : sessions_.find(job.key)) session->busy = false;
-    const auto width = options_.blocks.front()->width();
+    const auto width = any_block().width();
     auto output = job.failed
                       ? result<payload>(failure{})
                       : pack_activations(job.codec, std::move(job.values), width, options_.sized);
@@ -250,6 +293,7 @@ void inference_server::computed() {
       refuse(job, refusal::wrong_values);
       continue;
     }
+    if (!job.push.empty()) push(job, *output);
     if (job.is_pass)
       send(job.reply_to, pass_output{job.token, std::move(*output), std::move(*slopes)});
     else
@@ -258,6 +302,26 @@ void inference_server::computed() {
   }
   here().observe(seen);
   start_batch();
+}
+
+void inference_server::push(const job& done, const payload& output) {
+  const auto& next = done.push.front();
+  if (!next.server) return;
+  inference_step out;
+  out.reply_to = done.reply_to;
+  out.session = next.session;
+  out.token = next.token;
+  out.first = next.first;
+  out.last = next.last;
+  out.samples = static_cast<std::uint32_t>(done.samples);
+  out.most = static_cast<std::uint32_t>(done.most);
+  out.from = static_cast<std::uint32_t>(done.from);
+  out.time = static_cast<std::uint32_t>(done.time);
+  out.codec = static_cast<std::uint8_t>(done.codec);
+  out.activations = output;
+  out.push.assign(done.push.begin() + 1, done.push.end());
+  out.pushed = 1;
+  send(next.server, std::move(out));
 }
 
 void inference_server::refuse(const job& what, refusal why) {

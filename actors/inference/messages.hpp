@@ -16,6 +16,16 @@
 
 namespace shoal::actors {
 
+/// The next server of a chain, which gets the output of a step at once.
+struct push_hop {
+  caf::actor server;
+  std::uint64_t session = 0;
+  std::uint64_t token = 0;
+  std::uint32_t first = 0;
+  std::uint32_t last = 0;
+  SHOAL_MESSAGE(push_hop, x.server, x.session, x.token, x.first, x.last)
+};
+
 /// The tokens [from, from + time) of a session through the layers [first, last). A step with `from`
 /// 0 opens the session. It reserves cache for `most` tokens of `samples` sequences. A server that
 /// has more than `from` tokens of the session forgets those after it.
@@ -37,9 +47,13 @@ struct inference_step {
   std::uint32_t prompt_length = 0;
   payload prompts{};     ///< floats [last - first, prompt_length, width]
   std::string adapter{}; ///< name of a LoRA that the server has; empty: none
+  /// The server sends its output to the first of these, too, as a step with the rest of them.
+  std::vector<push_hop> push{};
+  /// 1: the step comes from another server. It goes on with a session that the client has opened.
+  std::uint8_t pushed = 0;
   SHOAL_MESSAGE(inference_step, x.reply_to, x.session, x.token, x.first, x.last, x.samples, x.most,
                 x.from, x.time, x.codec, x.order, x.activations, x.prompt_length, x.prompts,
-                x.adapter)
+                x.adapter, x.push, x.pushed)
 };
 
 /// The output of step `token`.
@@ -91,6 +105,25 @@ struct pass_output {
   payload activations;
   payload prompts;
   SHOAL_MESSAGE(pass_output, x.token, x.activations, x.prompts)
+};
+
+/// Asks another server of the model to stay with its layers for a while. The sender is about to
+/// leave the layers [first, last) (layer_move.hpp).
+struct stay_request {
+  caf::actor reply_to; ///< on the sender's host
+  std::uint64_t round = 0;
+  std::uint32_t first = 0;
+  std::uint32_t last = 0;
+  SHOAL_MESSAGE(stay_request, x.reply_to, x.round, x.first, x.last)
+};
+
+/// The sender holds the layers [first, last), and stays with them if `stays` is 1.
+struct stay_answer {
+  std::uint64_t round = 0;
+  std::uint32_t first = 0;
+  std::uint32_t last = 0;
+  std::uint8_t stays = 0;
+  SHOAL_MESSAGE(stay_answer, x.round, x.first, x.last, x.stays)
 };
 
 /// Asks a pass_client of this host for the output of the layers [first, last). It answers
@@ -151,6 +184,8 @@ using inference_messages = message_list<row<inference_step, traffic::data, scope
                                         row<session_closed, traffic::control, scope::remote>,
                                         row<pass_request, traffic::data, scope::remote>,
                                         row<pass_output, traffic::data, scope::remote>,
+                                        row<stay_request, traffic::control, scope::remote>,
+                                        row<stay_answer, traffic::control, scope::remote>,
                                         row<layers_forward, traffic::control, scope::local>,
                                         row<layers_backward, traffic::control, scope::local>,
                                         row<layers_done, traffic::control, scope::local>,

@@ -62,6 +62,14 @@ struct server_drained {
   static constexpr std::string_view observed_as = "server_drained";
 };
 
+/// A server has taken layers: its first ones, or others in the place of `before`.
+struct layers_taken {
+  static constexpr std::string_view observed_as = "layers_taken";
+  layer_span layers;
+  layer_span before; ///< empty at first
+  std::string logged_fields() const;
+};
+
 /// A server has computed a batch of steps.
 struct batch_done {
   static constexpr std::string_view observed_as = "batch_done";

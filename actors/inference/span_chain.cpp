@@ -150,6 +150,12 @@ void span_chain::open(one_span& span) {
   span.order.clear();
 }
 
+bool span_chain::unsent(std::uint64_t token) {
+  if (!flight_ || flight_->token != token) return false;
+  flight_.reset();
+  return true;
+}
+
 bool span_chain::lost(peer_id server) {
   bool any = false;
   for (std::size_t i = 0; i < spans_.size(); ++i) {

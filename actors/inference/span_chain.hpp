@@ -78,6 +78,8 @@ public:
   /// The result of request `token`. False, and nothing changes, if no such request is under way or
   /// `activations` has another size.
   bool answered(std::uint64_t token, std::span<const float> activations);
+  /// Request `token` is not under way any more, and next() gives it again. False if it was not.
+  bool unsent(std::uint64_t token);
   /// The spans of a server are open again. True if it had one.
   bool lost(peer_id server);
   struct lost_span {

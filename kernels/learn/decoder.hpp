@@ -1,12 +1,17 @@
-// A decoder-only transformer in plain loops, without libtorch: LLaMA, and the byte transformer of
-// transformer.hpp. A layer computes
+// A decoder-only transformer in plain loops, without libtorch: LLaMA, GPT-2, BLOOM, and the byte
+// transformer of transformer.hpp. A layer computes
 //   x += out * attention(q, k, v),  with q, k and v = rotated and plain products of norm(x)
 //   x += mlp(norm(x)),  mlp(h) = down * (silu(gate * h) . (up * h))  or  down * gelu(up * h)
+// With biases, each product and each norm adds one. Positions enter by rotation, by vectors that
+// are added to the embeddings (learned), or by slope * (key's position - query's) in the scores of
+// attention (ALiBi).
 // Every sum has a fixed order. So no cut of the layers into blocks changes a bit of a token's
 // activations, and no division of the tokens into steps does.
 // Source: Touvron et al., arXiv:2302.13971, section 2.2; RMS norm: Zhang and Sennrich,
 // arXiv:1910.07467; SwiGLU: Shazeer, arXiv:2002.05202; grouped heads: Ainslie et al.,
-// arXiv:2305.13245; rotary positions: Su et al., arXiv:2104.09864.
+// arXiv:2305.13245; rotary positions: Su et al., arXiv:2104.09864; ALiBi: Press et al.,
+// arXiv:2108.12409; GPT-2: Radford et al., "Language Models are Unsupervised Multitask Learners",
+// section 2.3; BLOOM: arXiv:2211.05100, section 3.2.
 #pragma once
 
 #include "kernels/base/result.hpp"
@@ -23,9 +28,12 @@
 
 namespace shoal::learn {
 
-/// The norm before attention and mlp: `root_mean_square`, or `layer` with a gain only.
+/// The norm before attention and mlp. `layer` has a gain, and a bias only with `biases`.
 enum class norm_kind : std::uint8_t { root_mean_square, layer };
-enum class mlp_kind : std::uint8_t { swiglu, gelu };
+/// gelu(x) = x Phi(x), with the error function. gelu_tanh is its approximation
+/// x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))).
+enum class mlp_kind : std::uint8_t { swiglu, gelu, gelu_tanh };
+enum class position_kind : std::uint8_t { rotary, learned, alibi };
 /// The pairs of a head's values that are rotated together: (2i, 2i + 1) or (i, i + width / 2).
 enum class rotary_pairs : std::uint8_t { interleaved, halves };
 
@@ -39,7 +47,10 @@ struct decoder_config {
   std::int64_t vocabulary = 1;
   norm_kind norm = norm_kind::root_mean_square;
   mlp_kind mlp = mlp_kind::swiglu;
+  position_kind positions = position_kind::rotary;
   rotary_pairs rotary = rotary_pairs::interleaved;
+  bool biases = false;         ///< needs an mlp without gate, and as many kv_heads as heads
+  bool embedding_norm = false; ///< a norm of the embeddings, before the first layer
   double epsilon = 1e-5;
   double rotary_base = 10000;
   bool tied = true; ///< the output matrix is the embedding
@@ -56,12 +67,15 @@ decoder_config decoder_of(const kernels::transformer_config& config);
 
 /// The tensors in the order of the flat vector, without gaps.
 ///   embedding [vocabulary, dim]
+///   position_embedding [context, dim] with learned positions
+///   embedding_norm [dim], if there is one
 ///   for each layer: attention_norm [dim], attention_q [dim, dim], attention_k and attention_v
 ///     [kv_heads * dim / heads, dim], attention_out [dim, dim], mlp_norm [dim], mlp_gate [hidden,
 ///     dim] (swiglu), mlp_up [hidden, dim], mlp_down [dim, hidden]
 ///   final_norm [dim]; output [vocabulary, dim] unless tied
-/// With gelu and as many kv_heads as heads, q, k and v are one tensor attention_qkv, as in
-/// kernels::layout_of. Requires: validate(config).
+/// Without gate and with as many kv_heads as heads, q, k and v are one tensor attention_qkv, as in
+/// kernels::layout_of. With biases, each norm and each matrix of a layer and the final norm have a
+/// vector after them, such as mlp_up_bias [hidden]. Requires: validate(config).
 std::vector<kernels::tensor_slot> layout_of(const decoder_config& config);
 
 struct decoder_facts; // decoder_block.hpp

@@ -29,6 +29,20 @@ float gelu_slope(float x) {
   return 0.5F * (1 + std::erf(x * half_root)) + x * density;
 }
 
+/// sqrt(2 / pi) and the factor of the cube.
+constexpr float tanh_scale = 2 * half_root * std::numbers::inv_sqrtpi_v<float>,
+                tanh_cube = 0.044715F;
+
+// 1 + tanh(u) = 2 sigmoid(2u).
+float gelu_tanh(float x) {
+  return x * sigmoid(2 * tanh_scale * (x + tanh_cube * x * x * x));
+}
+
+float gelu_tanh_slope(float x) {
+  const float s = sigmoid(2 * tanh_scale * (x + tanh_cube * x * x * x));
+  return s + x * s * (1 - s) * 2 * tanh_scale * (1 + 3 * tanh_cube * x * x);
+}
+
 float dot(const float* a, const float* b, std::size_t n) {
   float sum = 0;
   for (std::size_t i = 0; i < n; ++i) sum += a[i] * b[i];
@@ -46,6 +60,17 @@ void add_outer(const float* gradient_out, std::size_t outputs, const float* in, 
   for (std::size_t i = 0; i < outputs; ++i)
     for (std::size_t r = 0; r < rows; ++r)
       add_scaled(gradient_out[r * outputs + i], in + r * inputs, inputs, gradient + i * inputs);
+}
+
+void add_to_rows(std::span<const float> added, std::size_t rows, float* out) {
+  for (std::size_t r = 0; r < rows && !added.empty(); ++r)
+    add_scaled(1, added.data(), added.size(), out + r * added.size());
+}
+
+/// Adds the sum of the rows to `sum` unless that is null.
+void sum_rows(const float* from, std::size_t width, std::size_t rows, float* sum) {
+  for (std::size_t r = 0; r < rows && sum != nullptr; ++r)
+    add_scaled(1, from + r * width, width, sum);
 }
 
 /// The mean and 1 / sqrt(mean square + epsilon) of a row, after its mean is taken off if the norm
@@ -70,12 +95,14 @@ moments moments_of(const layer_sizes& sizes, const float* x) {
   return out;
 }
 
-/// The probabilities p [position + 1] with which a query [head] attends to the keys of one head.
-void attend(const layer_sizes& sizes, const float* query, const float* keys, std::size_t position,
-            float* p) {
+/// The probabilities p [position + 1] with which a query [head] of head `head` attends to the keys.
+void attend(const layer_sizes& sizes, std::size_t head, const float* query, const float* keys,
+            std::size_t position, float* p) {
   const float scale = 1 / std::sqrt(static_cast<float>(sizes.head));
   for (std::size_t t = 0; t <= position; ++t)
     p[t] = dot(query, keys + t * sizes.kv, sizes.head) * scale;
+  for (std::size_t t = 0; t <= position && !sizes.slopes.empty(); ++t)
+    p[t] -= sizes.slopes[head] * static_cast<float>(position - t);
   const float most = *std::max_element(p, p + position + 1);
   float sum = 0;
   for (std::size_t t = 0; t <= position; ++t) {
@@ -89,30 +116,57 @@ void activate(const layer_sizes& sizes, const float* gate, const float* up, std:
               float* out) {
   if (sizes.gated())
     for (std::size_t i = 0; i < n; ++i) out[i] = gate[i] * sigmoid(gate[i]) * up[i];
+  else if (sizes.mlp == mlp_kind::gelu_tanh)
+    for (std::size_t i = 0; i < n; ++i) out[i] = gelu_tanh(up[i]);
   else
     for (std::size_t i = 0; i < n; ++i) out[i] = gelu(up[i]);
 }
 
-/// The parts of a layer's vector of parameters, in the order of the layout.
+/// The slopes of ALiBi: 2^(-8 i / n) for head i = 1, ..., n, if n is a power of two. Otherwise
+/// those of the next smaller power come first, and then every other one of the next larger power.
+std::vector<float> alibi_slopes(std::size_t heads) {
+  const auto below = std::bit_floor(heads);
+  const auto slope = [](std::size_t i, std::size_t n) {
+    return static_cast<float>(
+        portable::pow(2, -8.0 * static_cast<double>(i) / static_cast<double>(n)));
+  };
+  std::vector<float> out;
+  for (std::size_t i = 1; i <= below; ++i) out.push_back(slope(i, below));
+  for (std::size_t i = 1; out.size() < heads; i += 2) out.push_back(slope(i, 2 * below));
+  return out;
+}
+
+/// The parts of a layer's vector of parameters, in the order of the layout. Parts that the layer
+/// lacks are null, and all are if `at` is.
+template <class Pointer>
 struct parameter_parts {
-  template <class Pointer, class Use>
-  static void for_each(const layer_sizes& s, Pointer at, Use use) {
+  parameter_parts(const layer_sizes& s, Pointer at) {
     const auto next = [&](std::size_t n) {
       Pointer here = at;
       if (at != nullptr) at += n;
       return here;
     };
-    auto* attention_norm = next(s.dim);
-    auto* q = next(s.dim * s.dim);
-    auto* k = next(s.kv * s.dim);
-    auto* v = next(s.kv * s.dim);
-    auto* out = next(s.dim * s.dim);
-    auto* mlp_norm = next(s.dim);
-    auto* gate = s.gated() ? next(s.hidden * s.dim) : nullptr;
-    auto* up = next(s.hidden * s.dim);
-    auto* down = next(s.dim * s.hidden);
-    use(attention_norm, q, k, v, out, mlp_norm, gate, up, down);
+    const auto bias = [&](std::size_t n) { return s.biases ? next(n) : nullptr; };
+    attention_norm = next(s.dim);
+    attention_norm_bias = bias(s.dim);
+    q = next(s.dim * s.dim);
+    k = next(s.kv * s.dim);
+    v = next(s.kv * s.dim);
+    q_bias = bias(s.dim);
+    k_bias = bias(s.kv);
+    v_bias = bias(s.kv);
+    out = next(s.dim * s.dim);
+    out_bias = bias(s.dim);
+    mlp_norm = next(s.dim);
+    mlp_norm_bias = bias(s.dim);
+    gate = s.gated() ? next(s.hidden * s.dim) : nullptr;
+    up = next(s.hidden * s.dim);
+    up_bias = bias(s.hidden);
+    down = next(s.dim * s.hidden);
+    down_bias = bias(s.dim);
   }
+  Pointer attention_norm, attention_norm_bias, q, k, v, q_bias, k_bias, v_bias, out, out_bias,
+      mlp_norm, mlp_norm_bias, gate, up, up_bias, down, down_bias;
 };
 
 } // namespace
@@ -130,6 +184,7 @@ float exponential(float x) noexcept {
 }
 
 rotary_table::rotary_table(const decoder_config& config) {
+  if (config.positions != position_kind::rotary) return;
   const auto half = static_cast<std::size_t>(config.dim / config.heads / 2);
   const auto context = static_cast<std::size_t>(config.context);
   for (std::size_t position = 0; position < context; ++position)
@@ -146,47 +201,69 @@ layer_sizes::layer_sizes(const decoder_config& config)
     : dim(static_cast<std::size_t>(config.dim)), hidden(static_cast<std::size_t>(config.hidden)),
       heads(static_cast<std::size_t>(config.heads)),
       kv_heads(static_cast<std::size_t>(config.kv_heads)), head(dim / heads), kv(head * kv_heads),
-      norm(config.norm), mlp(config.mlp), rotary(config.rotary), epsilon(config.epsilon) {}
+      norm(config.norm), mlp(config.mlp), rotary(config.rotary),
+      rotates(config.positions == position_kind::rotary), biases(config.biases),
+      epsilon(config.epsilon) {
+  if (config.positions == position_kind::alibi) slopes = alibi_slopes(heads);
+}
+
+void linear_weights::multiply(const float* in, std::size_t rows, float* out) const {
+  matrix.multiply(in, rows, out);
+  add_to_rows(bias, rows, out);
+}
+
+void linear_weights::multiply_add(const float* in, std::size_t rows, float* out) const {
+  matrix.multiply_add(in, rows, out);
+  add_to_rows(bias, rows, out);
+}
 
 layer_weights::layer_weights(const layer_sizes& s, std::span<const float> parameters,
                              weight_format format) {
   SHOAL_CHECK(parameters.size() == s.parameters(), "a layer has all of its parameters");
-  const auto pack = [format](const float* from, std::size_t outputs, std::size_t inputs) {
-    return weight_matrix({from, outputs * inputs}, outputs, inputs, format);
+  const auto vector = [](const float* from, std::size_t n) {
+    return from == nullptr ? std::vector<float>{} : std::vector<float>(from, from + n);
   };
-  parameter_parts::for_each(s, parameters.data(),
-                            [&](const float* an, const float* wq, const float* wk, const float* wv,
-                                const float* wo, const float* mn, const float* wg, const float* wu,
-                                const float* wd) {
-                              attention_norm.assign(an, an + s.dim);
-                              mlp_norm.assign(mn, mn + s.dim);
-                              q = pack(wq, s.dim, s.dim);
-                              k = pack(wk, s.kv, s.dim);
-                              v = pack(wv, s.kv, s.dim);
-                              out = pack(wo, s.dim, s.dim);
-                              if (wg != nullptr) gate = pack(wg, s.hidden, s.dim);
-                              up = pack(wu, s.hidden, s.dim);
-                              down = pack(wd, s.dim, s.hidden);
-                            });
+  const auto pack = [&](const float* from, const float* bias, std::size_t outputs,
+                        std::size_t inputs) {
+    return linear_weights{weight_matrix({from, outputs * inputs}, outputs, inputs, format),
+                          vector(bias, outputs)};
+  };
+  const parameter_parts<const float*> p(s, parameters.data());
+  attention_norm = {vector(p.attention_norm, s.dim), vector(p.attention_norm_bias, s.dim)};
+  mlp_norm = {vector(p.mlp_norm, s.dim), vector(p.mlp_norm_bias, s.dim)};
+  q = pack(p.q, p.q_bias, s.dim, s.dim);
+  k = pack(p.k, p.k_bias, s.kv, s.dim);
+  v = pack(p.v, p.v_bias, s.kv, s.dim);
+  out = pack(p.out, p.out_bias, s.dim, s.dim);
+  if (s.gated()) gate = pack(p.gate, nullptr, s.hidden, s.dim);
+  up = pack(p.up, p.up_bias, s.hidden, s.dim);
+  down = pack(p.down, p.down_bias, s.dim, s.hidden);
 }
 
 std::size_t layer_weights::bytes() const noexcept {
-  return (attention_norm.size() + mlp_norm.size()) * sizeof(float) + q.bytes() + k.bytes() +
-         v.bytes() + out.bytes() + gate.bytes() + up.bytes() + down.bytes();
+  return (attention_norm.gain.size() + attention_norm.bias.size() + mlp_norm.gain.size() +
+          mlp_norm.bias.size()) *
+             sizeof(float) +
+         q.bytes() + k.bytes() + v.bytes() + out.bytes() + gate.bytes() + up.bytes() + down.bytes();
 }
 
-void norm_rows(const layer_sizes& sizes, const float* gain, const float* x, std::size_t rows,
-               float* out) {
+void norm_rows(const layer_sizes& sizes, const norm_weights& weights, const float* x,
+               std::size_t rows, float* out) {
+  const float* gain = weights.gain.data();
+  float* const first = out;
   for (std::size_t r = 0; r < rows; ++r, x += sizes.dim, out += sizes.dim) {
     const auto m = moments_of(sizes, x);
     for (std::size_t i = 0; i < sizes.dim; ++i)
       out[i] = gain[i] * static_cast<float>((static_cast<double>(x[i]) - m.mean) * m.inverse);
   }
+  add_to_rows(weights.bias, rows, first);
 }
 
-void norm_rows_back(const layer_sizes& sizes, const float* gain, const float* x,
+void norm_rows_back(const layer_sizes& sizes, const norm_weights& weights, const float* x,
                     const float* gradient_out, std::size_t rows, float* gradient_x,
-                    float* gradient_gain) {
+                    float* gradient_gain, float* gradient_bias) {
+  const float* gain = weights.gain.data();
+  sum_rows(gradient_out, sizes.dim, rows, gradient_bias);
   const auto n = static_cast<double>(sizes.dim);
   for (std::size_t r = 0; r < rows;
        ++r, x += sizes.dim, gradient_out += sizes.dim, gradient_x += sizes.dim) {
@@ -212,6 +289,7 @@ void norm_rows_back(const layer_sizes& sizes, const float* gain, const float* x,
 
 void rotate(const layer_sizes& sizes, const rotary_table& table, std::size_t position,
             std::size_t heads, bool back, float* x) {
+  if (!sizes.rotates) return;
   const auto half = sizes.head / 2;
   const float* cosine = table.cosine.data() + position * half;
   const float* sine = table.sine.data() + position * half;
@@ -232,7 +310,7 @@ void layer_forward(const layer_sizes& s, const rotary_table& table, const layer_
   const auto rows = tokens.size();
   std::vector<float> h(rows * s.dim), q(rows * s.dim), k(rows * s.kv), v(rows * s.kv),
       mixed(rows * s.dim);
-  norm_rows(s, w.attention_norm.data(), x, rows, h.data());
+  norm_rows(s, w.attention_norm, x, rows, h.data());
   w.q.multiply(h.data(), rows, q.data());
   w.k.multiply(h.data(), rows, k.data());
   w.v.multiply(h.data(), rows, v.data());
@@ -251,15 +329,15 @@ void layer_forward(const layer_sizes& s, const rotary_table& table, const layer_
     const auto& [cache, sample, position] = tokens[r];
     for (std::size_t head = 0; head < s.heads; ++head) {
       const auto shared = head / group * s.head;
-      attend(s, q.data() + r * s.dim + head * s.head, cache->keys(layer, sample) + shared, position,
-             p.data());
+      attend(s, head, q.data() + r * s.dim + head * s.head, cache->keys(layer, sample) + shared,
+             position, p.data());
       const float* values = cache->values(layer, sample) + shared;
       for (std::size_t t = 0; t <= position; ++t)
         add_scaled(p[t], values + t * s.kv, s.head, mixed.data() + r * s.dim + head * s.head);
     }
   }
   w.out.multiply_add(mixed.data(), rows, x);
-  norm_rows(s, w.mlp_norm.data(), x, rows, h.data());
+  norm_rows(s, w.mlp_norm, x, rows, h.data());
   std::vector<float> gate(s.gated() ? rows * s.hidden : 0), up(rows * s.hidden);
   if (s.gated()) w.gate.multiply(h.data(), rows, gate.data());
   w.up.multiply(h.data(), rows, up.data());
@@ -272,7 +350,7 @@ void layer_backward(const layer_sizes& s, const rotary_table& table, const layer
   const auto rows = shape.tokens(), time = static_cast<std::size_t>(shape.time);
   std::vector<float> h(rows * s.dim), q(rows * s.dim), k(rows * s.kv), v(rows * s.kv),
       mixed(rows * s.dim), middle(x, x + rows * s.dim);
-  norm_rows(s, w.attention_norm.data(), x, rows, h.data());
+  norm_rows(s, w.attention_norm, x, rows, h.data());
   w.q.multiply(h.data(), rows, q.data());
   w.k.multiply(h.data(), rows, k.data());
   w.v.multiply(h.data(), rows, v.data());
@@ -288,7 +366,7 @@ void layer_backward(const layer_sizes& s, const rotary_table& table, const layer
       for (std::size_t head = 0; head < s.heads; ++head) {
         const auto query = r * s.dim + head * s.head;
         const auto keys = (r / time * time) * s.kv + head / group * s.head;
-        attend(s, q.data() + query, k.data() + keys, r % time, p.data());
+        attend(s, head, q.data() + query, k.data() + keys, r % time, p.data());
         use(r % time, query, keys);
       }
   };
@@ -299,71 +377,75 @@ void layer_backward(const layer_sizes& s, const rotary_table& table, const layer
   w.out.multiply_add(mixed.data(), rows, middle.data());
   std::vector<float> h2(rows * s.dim), gate(s.gated() ? rows * s.hidden : 0), up(rows * s.hidden),
       active(rows * s.hidden);
-  norm_rows(s, w.mlp_norm.data(), middle.data(), rows, h2.data());
+  norm_rows(s, w.mlp_norm, middle.data(), rows, h2.data());
   if (s.gated()) w.gate.multiply(h2.data(), rows, gate.data());
   w.up.multiply(h2.data(), rows, up.data());
   activate(s, gate.data(), up.data(), up.size(), active.data());
 
-  parameter_parts::for_each(
-      s, gradient_parameters,
-      [&](float* dan, float* dwq, float* dwk, float* dwv, float* dwo, float* dmn, float* dwg,
-          float* dwu, float* dwd) {
-        const bool all = gradient_parameters != nullptr;
-        // The mlp.
-        std::vector<float> d_up(rows * s.hidden), d_gate(gate.size()), d_h(rows * s.dim);
-        w.down.multiply_back(gradient, rows, d_up.data());
-        if (all) add_outer(gradient, s.dim, active.data(), s.hidden, rows, dwd);
-        for (std::size_t i = 0; i < d_up.size(); ++i)
-          if (s.gated()) {
-            const float sigma = sigmoid(gate[i]), silu = gate[i] * sigma;
-            d_gate[i] = d_up[i] * up[i] * sigma * (1 + gate[i] * (1 - sigma));
-            d_up[i] *= silu;
-          } else {
-            d_up[i] *= gelu_slope(up[i]);
-          }
-        w.up.multiply_back(d_up.data(), rows, d_h.data());
-        if (s.gated()) w.gate.multiply_back(d_gate.data(), rows, d_h.data());
-        if (all) {
-          add_outer(d_up.data(), s.hidden, h2.data(), s.dim, rows, dwu);
-          if (s.gated()) add_outer(d_gate.data(), s.hidden, h2.data(), s.dim, rows, dwg);
-        }
-        norm_rows_back(s, w.mlp_norm.data(), middle.data(), d_h.data(), rows, gradient, dmn);
+  const parameter_parts<float*> d(s, gradient_parameters);
+  const bool all = gradient_parameters != nullptr;
+  // The mlp.
+  std::vector<float> d_up(rows * s.hidden), d_gate(gate.size()), d_h(rows * s.dim);
+  w.down.multiply_back(gradient, rows, d_up.data());
+  if (all) add_outer(gradient, s.dim, active.data(), s.hidden, rows, d.down);
+  for (std::size_t i = 0; i < d_up.size(); ++i)
+    if (s.gated()) {
+      const float sigma = sigmoid(gate[i]), silu = gate[i] * sigma;
+      d_gate[i] = d_up[i] * up[i] * sigma * (1 + gate[i] * (1 - sigma));
+      d_up[i] *= silu;
+    } else {
+      d_up[i] *= s.mlp == mlp_kind::gelu_tanh ? gelu_tanh_slope(up[i]) : gelu_slope(up[i]);
+    }
+  sum_rows(gradient, s.dim, rows, d.down_bias);
+  sum_rows(d_up.data(), s.hidden, rows, d.up_bias);
+  w.up.multiply_back(d_up.data(), rows, d_h.data());
+  if (s.gated()) w.gate.multiply_back(d_gate.data(), rows, d_h.data());
+  if (all) {
+    add_outer(d_up.data(), s.hidden, h2.data(), s.dim, rows, d.up);
+    if (s.gated()) add_outer(d_gate.data(), s.hidden, h2.data(), s.dim, rows, d.gate);
+  }
+  norm_rows_back(s, w.mlp_norm, middle.data(), d_h.data(), rows, gradient, d.mlp_norm,
+                 d.mlp_norm_bias);
 
-        // The attention.
-        std::vector<float> d_mixed(rows * s.dim), d_q(rows * s.dim), d_k(rows * s.kv),
-            d_v(rows * s.kv), d_p(time);
-        w.out.multiply_back(gradient, rows, d_mixed.data());
-        if (all) add_outer(gradient, s.dim, mixed.data(), s.dim, rows, dwo);
-        const float scale = 1 / std::sqrt(static_cast<float>(s.head));
-        each_query([&](std::size_t position, std::size_t query, std::size_t keys) {
-          const float* d = d_mixed.data() + query;
-          float mean = 0;
-          for (std::size_t t = 0; t <= position; ++t) {
-            d_p[t] = dot(d, v.data() + keys + t * s.kv, s.head);
-            mean += p[t] * d_p[t];
-            add_scaled(p[t], d, s.head, d_v.data() + keys + t * s.kv);
-          }
-          for (std::size_t t = 0; t <= position; ++t) {
-            const float slope = p[t] * (d_p[t] - mean) * scale;
-            add_scaled(slope, k.data() + keys + t * s.kv, s.head, d_q.data() + query);
-            add_scaled(slope, q.data() + query, s.head, d_k.data() + keys + t * s.kv);
-          }
-        });
-        for (std::size_t r = 0; r < rows; ++r) {
-          rotate(s, table, r % time, s.heads, true, d_q.data() + r * s.dim);
-          rotate(s, table, r % time, s.kv_heads, true, d_k.data() + r * s.kv);
-        }
-        std::fill(d_h.begin(), d_h.end(), 0.F);
-        w.q.multiply_back(d_q.data(), rows, d_h.data());
-        w.k.multiply_back(d_k.data(), rows, d_h.data());
-        w.v.multiply_back(d_v.data(), rows, d_h.data());
-        if (all) {
-          add_outer(d_q.data(), s.dim, h.data(), s.dim, rows, dwq);
-          add_outer(d_k.data(), s.kv, h.data(), s.dim, rows, dwk);
-          add_outer(d_v.data(), s.kv, h.data(), s.dim, rows, dwv);
-        }
-        norm_rows_back(s, w.attention_norm.data(), x, d_h.data(), rows, gradient, dan);
-      });
+  // The attention.
+  std::vector<float> d_mixed(rows * s.dim), d_q(rows * s.dim), d_k(rows * s.kv), d_v(rows * s.kv),
+      d_p(time);
+  sum_rows(gradient, s.dim, rows, d.out_bias);
+  w.out.multiply_back(gradient, rows, d_mixed.data());
+  if (all) add_outer(gradient, s.dim, mixed.data(), s.dim, rows, d.out);
+  const float scale = 1 / std::sqrt(static_cast<float>(s.head));
+  each_query([&](std::size_t position, std::size_t query, std::size_t keys) {
+    const float* slopes = d_mixed.data() + query;
+    float mean = 0;
+    for (std::size_t t = 0; t <= position; ++t) {
+      d_p[t] = dot(slopes, v.data() + keys + t * s.kv, s.head);
+      mean += p[t] * d_p[t];
+      add_scaled(p[t], slopes, s.head, d_v.data() + keys + t * s.kv);
+    }
+    for (std::size_t t = 0; t <= position; ++t) {
+      const float slope = p[t] * (d_p[t] - mean) * scale;
+      add_scaled(slope, k.data() + keys + t * s.kv, s.head, d_q.data() + query);
+      add_scaled(slope, q.data() + query, s.head, d_k.data() + keys + t * s.kv);
+    }
+  });
+  for (std::size_t r = 0; r < rows; ++r) {
+    rotate(s, table, r % time, s.heads, true, d_q.data() + r * s.dim);
+    rotate(s, table, r % time, s.kv_heads, true, d_k.data() + r * s.kv);
+  }
+  std::fill(d_h.begin(), d_h.end(), 0.F);
+  sum_rows(d_q.data(), s.dim, rows, d.q_bias);
+  sum_rows(d_k.data(), s.kv, rows, d.k_bias);
+  sum_rows(d_v.data(), s.kv, rows, d.v_bias);
+  w.q.multiply_back(d_q.data(), rows, d_h.data());
+  w.k.multiply_back(d_k.data(), rows, d_h.data());
+  w.v.multiply_back(d_v.data(), rows, d_h.data());
+  if (all) {
+    add_outer(d_q.data(), s.dim, h.data(), s.dim, rows, d.q);
+    add_outer(d_k.data(), s.kv, h.data(), s.dim, rows, d.k);
+    add_outer(d_v.data(), s.kv, h.data(), s.dim, rows, d.v);
+  }
+  norm_rows_back(s, w.attention_norm, x, d_h.data(), rows, gradient, d.attention_norm,
+                 d.attention_norm_bias);
 }
 
 } // namespace shoal::learn

@@ -11,7 +11,7 @@
 namespace shoal::learn {
 
 /// The cosines and sines [context, head_width / 2] of the rotary angles position * base^(-2i /
-/// head_width).
+/// head_width). Empty without rotary positions.
 struct rotary_table {
   explicit rotary_table(const decoder_config& config);
   std::vector<float> cosine, sine;
@@ -24,12 +24,33 @@ struct layer_sizes {
   norm_kind norm;
   mlp_kind mlp;
   rotary_pairs rotary;
+  bool rotates, biases;
   double epsilon;
+  std::vector<float> slopes; ///< slopes of the heads with ALiBi, or empty
 
   bool gated() const noexcept { return mlp == mlp_kind::swiglu; }
   /// Floats in the parameters of a layer.
   std::size_t parameters() const noexcept {
-    return 2 * dim + 2 * dim * dim + 2 * kv * dim + (gated() ? 3 : 2) * hidden * dim;
+    return 2 * dim + 2 * dim * dim + 2 * kv * dim + (gated() ? 3 : 2) * hidden * dim +
+           (biases ? 7 * dim + hidden : 0);
+  }
+};
+
+/// The gain of a norm, and its bias or nothing.
+struct norm_weights {
+  std::vector<float> gain, bias;
+};
+
+/// A product with a matrix, to which a bias is added if there is one.
+struct linear_weights {
+  weight_matrix matrix;
+  std::vector<float> bias;
+  std::size_t bytes() const noexcept { return matrix.bytes() + bias.size() * sizeof(float); }
+  /// As those of weight_matrix.
+  void multiply(const float* in, std::size_t rows, float* out) const;
+  void multiply_add(const float* in, std::size_t rows, float* out) const;
+  void multiply_back(const float* gradient_out, std::size_t rows, float* gradient_in) const {
+    matrix.multiply_back(gradient_out, rows, gradient_in);
   }
 };
 
@@ -37,8 +58,8 @@ struct layer_sizes {
 struct layer_weights {
   /// `parameters`: those of the layer in the order of the layout.
   layer_weights(const layer_sizes& sizes, std::span<const float> parameters, weight_format format);
-  std::vector<float> attention_norm, mlp_norm;
-  weight_matrix q, k, v, out, gate, up, down;
+  norm_weights attention_norm, mlp_norm;
+  linear_weights q, k, v, out, gate, up, down;
   std::size_t bytes() const noexcept;
 };
 
@@ -48,17 +69,17 @@ struct token_place {
   std::size_t sample = 0, position = 0;
 };
 
-/// out [rows, dim] = the norm of each row of x times `gain`.
-void norm_rows(const layer_sizes& sizes, const float* gain, const float* x, std::size_t rows,
-               float* out);
-/// Adds the gradient of norm_rows with respect to x to `gradient_x`, and the one with respect to
-/// `gain` to `gradient_gain` unless that is null.
-void norm_rows_back(const layer_sizes& sizes, const float* gain, const float* x,
+/// out [rows, dim] = the norm of each row of x, times the gain, plus the bias.
+void norm_rows(const layer_sizes& sizes, const norm_weights& weights, const float* x,
+               std::size_t rows, float* out);
+/// Adds the gradient of norm_rows with respect to x to `gradient_x`. Adds those of gain and bias to
+/// `gradient_gain` and `gradient_bias` unless these are null.
+void norm_rows_back(const layer_sizes& sizes, const norm_weights& weights, const float* x,
                     const float* gradient_out, std::size_t rows, float* gradient_x,
-                    float* gradient_gain);
+                    float* gradient_gain, float* gradient_bias);
 
 /// Rotates the heads of `x` [heads, head] to `position`; `back` rotates the other way, which is the
-/// gradient.
+/// gradient. Does nothing without rotary positions.
 void rotate(const layer_sizes& sizes, const rotary_table& table, std::size_t position,
             std::size_t heads, bool back, float* x);
 

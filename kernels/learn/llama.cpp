@@ -33,10 +33,12 @@ std::string llama_tensor_name(const std::string& slot) {
   if (slot == "output") return "lm_head.weight";
   const std::string layer = "layer";
   const auto dot = slot.find('.');
-  for (const auto& [ours, theirs] : names)
+  for (const auto& [ours, theirs] : names) {
+    if (slot == ours) return std::string(theirs) + ".weight";
     if (slot.substr(dot + 1) == ours)
       return "model.layers." + slot.substr(layer.size(), dot - layer.size()) + "." + theirs +
              ".weight";
+  }
   return slot;
 }
 

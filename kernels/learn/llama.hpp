@@ -18,7 +18,7 @@ namespace shoal::learn {
 result<decoder_config> llama_config(const llama_shape& shape);
 
 /// Hugging Face's name of a tensor of layout_of(), such as model.layers.0.self_attn.q_proj.weight
-/// for layer0.attention_q.
+/// for layer0.attention_q. A name without a layer, such as attention_q, gives the end of that name.
 std::string llama_tensor_name(const std::string& slot);
 
 /// The flat vector of the model. Errors: a tensor is missing, or has another shape.

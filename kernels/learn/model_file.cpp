@@ -6,11 +6,11 @@
 #include "kernels/learn/formats/llama2c_tokenizer.hpp"
 #include "kernels/learn/formats/safetensors.hpp"
 #include "kernels/learn/formats/whole_file.hpp"
+#include "kernels/learn/layouts/decoder_layout.hpp"
 #include "kernels/learn/llama.hpp"
+#include "kernels/learn/tokenizer/load_tokenizer.hpp"
 #include "kernels/learn/tokenizer/tokenizer.hpp"
 #include "kernels/learn/transformer_description.hpp"
-
-#include <nlohmann/json.hpp>
 
 #include <cmath>
 #include <span>
@@ -30,27 +30,43 @@ std::shared_ptr<const text_codec> bytes() {
   return {std::shared_ptr<const text_codec>{}, &byte_codec()};
 }
 
-result<void> add_tokenizer(served_model& to, const fs::path& folder, const fs::path& given) {
+result<void> add_llama2c_tokenizer(served_model& to, const fs::path& file) {
   constexpr std::uint64_t most_bytes = std::uint64_t{64} << 20;
-  const auto vocabulary = to.model->vocabulary();
-  const std::string names[] = {"tok" + std::to_string(vocabulary) + ".bin", "tokenizer.bin"};
-  fs::path file = given;
-  for (const auto& name : names)
-    if (file.empty() && fs::exists(folder / name)) file = folder / name;
-  if (file.empty())
-    return failure{"model: no tokenizer in '" + folder.string() + "': there is no " + names[0] +
-                   " and no " + names[1]};
   const auto text = read_whole_file(file, most_bytes, "tokenizer");
   if (!text) return failure{text.error()};
   auto description = parse_llama2c_tokenizer(*text, file.string());
   if (!description) return failure{description.error()};
   auto made = tokenizer::make(std::move(*description));
   if (!made) return failure{"tokenizer: '" + file.string() + "': " + made.error()};
-  if (made->vocabulary() != vocabulary)
-    return failure{"tokenizer: '" + file.string() + "' has " + std::to_string(made->vocabulary()) +
-                   " tokens; the model has " + std::to_string(vocabulary)};
   to.codec = std::make_shared<const tokenizer>(std::move(*made));
   to.begin = to.stop = begin_of_text;
+  return {};
+}
+
+/// The first file that exists: `given`, a tokenizer of llama2.c, or with `others` one of Hugging
+/// Face.
+result<void> add_tokenizer(served_model& to, const fs::path& folder, const fs::path& given,
+                           bool others) {
+  const auto vocabulary = to.model->vocabulary();
+  const std::string names[] = {"tok" + std::to_string(vocabulary) + ".bin", "tokenizer.bin"};
+  fs::path file = given;
+  for (const auto& name : names)
+    if (file.empty() && fs::exists(folder / name)) file = folder / name;
+  if (file.empty() && !others)
+    return failure{"model: no tokenizer in '" + folder.string() + "': there is no " + names[0] +
+                   " and no " + names[1]};
+  if (file.empty()) file = folder;
+  if (file.extension() == ".bin") {
+    if (auto added = add_llama2c_tokenizer(to, file); !added) return added;
+  } else {
+    auto loaded = load_tokenizer(file);
+    if (!loaded) return failure{loaded.error()};
+    to.codec = loaded->codec;
+  }
+  if (to.codec->vocabulary() != vocabulary)
+    return failure{"tokenizer: '" + file.string() + "' has " +
+                   std::to_string(to.codec->vocabulary()) + " tokens; the model has " +
+                   std::to_string(vocabulary)};
   return {};
 }
 
@@ -62,52 +78,40 @@ result<served_model> finish_llama(const decoder_config& config,
   served_model out;
   out.model = std::make_shared<const decoder>(config);
   out.parameters = std::move(*parameters);
-  if (auto added = add_tokenizer(out, folder, tokenizer); !added) return failure{added.error()};
+  if (auto added = add_tokenizer(out, folder, tokenizer, false); !added)
+    return failure{added.error()};
   return out;
 }
 
 result<served_model> load_folder(const fs::path& folder, const fs::path& tokenizer) {
-  constexpr std::uint64_t most = 1 << 20;
-  const auto text = read_whole_file(folder / "config.json", most, "model");
-  if (!text) return failure{text.error()};
-  const auto json = nlohmann::json::parse(*text, nullptr, false);
+  const auto sizes = load_model_config(folder / "config.json");
+  if (!sizes) return failure{sizes.error()};
   const auto wrong = [&](const std::string& why) {
-    return failure{"model: '" + (folder / "config.json").string() + "': " + why};
+    return failure{"model: '" + (folder / "config.json").string() + "' " + why};
   };
-  if (!json.is_object()) return wrong("this is no JSON object");
-  if (json.value("model_type", std::string{}) != "llama")
-    return wrong("only models of type 'llama' can be served");
-  llama_shape shape;
-  decoder_config config;
-  try {
-    shape.dim = json.at("hidden_size").get<std::int64_t>();
-    shape.hidden_dim = json.at("intermediate_size").get<std::int64_t>();
-    shape.layers = json.at("num_hidden_layers").get<std::int64_t>();
-    shape.heads = json.at("num_attention_heads").get<std::int64_t>();
-    shape.kv_heads = json.value("num_key_value_heads", shape.heads);
-    shape.vocabulary = json.at("vocab_size").get<std::int64_t>();
-    shape.context = json.at("max_position_embeddings").get<std::int64_t>();
-    shape.tied = json.value("tie_word_embeddings", false);
-    auto made = llama_config(shape);
-    if (!made) return failure{made.error()};
-    config = *made;
-    config.epsilon = json.value("rms_norm_eps", config.epsilon);
-    config.rotary_base = json.value("rope_theta", config.rotary_base);
-  } catch (const nlohmann::json::exception&) {
-    return wrong("a size is missing, or is no whole number");
-  }
-  if (json.value("hidden_act", std::string{"silu"}) != "silu")
-    return wrong("hidden_act must be 'silu'");
-  if (auto valid = validate(config); !valid) return failure{valid.error()};
+  const auto* layout = find_decoder_layout(model_type(*sizes));
+  if (layout == nullptr)
+    return wrong("is of type " + std::string(model_type(*sizes)) + "; models that write text are " +
+                 decoder_layout_names());
+  const auto config = layout->config_of(*sizes);
+  if (!config) return wrong(config.error());
+  if (auto valid = validate(*config); !valid) return failure{valid.error()};
   const auto file = safetensors::open(folder / "model.safetensors");
   if (!file) return failure{file.error()};
-  std::vector<named_tensor> tensors;
-  for (const auto& slot : layout_of(config)) {
-    auto one = file->take(llama_tensor_name(slot.name), slot.shape);
-    if (!one) return failure{one.error()};
-    tensors.push_back(std::move(*one));
+  auto parameters = decoder_parameters(*layout, *config, *file);
+  if (!parameters) return failure{parameters.error()};
+  served_model out;
+  out.model = std::make_shared<const decoder>(*config);
+  out.parameters = std::move(*parameters);
+  if (auto added = add_tokenizer(out, folder, tokenizer, true); !added)
+    return failure{added.error()};
+  if (!out.stop) {
+    const auto [bos, eos] = ends_of_text(*sizes);
+    const auto known = [&](std::int64_t token) { return token >= 0 && token < config->vocabulary; };
+    if (layout->begins_texts && known(bos)) out.begin = bos;
+    if (known(eos)) out.stop = eos;
   }
-  return finish_llama(config, tensors, folder, tokenizer);
+  return out;
 }
 
 result<served_model> load_transformer(const fs::path& path) {

@@ -66,8 +66,10 @@ public:
   virtual std::size_t context() const noexcept = 0;
   virtual std::size_t layers() const noexcept = 0;
 
-  /// Activations [tokens, width]. Errors: a token outside the vocabulary.
-  virtual result<std::vector<float>> embed(std::span<const token_id> tokens) const = 0;
+  /// Activations [tokens, width] of tokens that follow each other from `position` on. Errors: a
+  /// token outside the vocabulary, or a position outside the context of a model that needs it.
+  virtual result<std::vector<float>> embed(std::span<const token_id> tokens,
+                                           std::size_t position) const = 0;
   /// Logits [rows, vocabulary] of activations [rows, width]. Errors: no whole rows.
   virtual result<std::vector<float>> logits(std::span<const float> activations) const = 0;
 };

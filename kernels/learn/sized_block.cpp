@@ -59,7 +59,7 @@ public:
   std::size_t context() const noexcept override { return context_; }
   std::size_t layers() const noexcept override { return layers_; }
 
-  result<std::vector<float>> embed(std::span<const token_id> tokens) const override {
+  result<std::vector<float>> embed(std::span<const token_id> tokens, std::size_t) const override {
     if (const auto check = argument_check().tokens(tokens, 1); !check.ok()) return check.why();
     return std::vector<float>(tokens.size());
   }

@@ -2,13 +2,18 @@
 
 #include "actors/dht/dht_node.hpp"
 #include "actors/dht/messages.hpp"
+#include "actors/inference/blocking_passes.hpp"
 #include "actors/inference/inference_client.hpp"
 #include "actors/inference/inference_server.hpp"
 #include "actors/inference/observations.hpp"
+#include "actors/inference/pass_client.hpp"
 #include "actors/observe.hpp"
 #include "kernels/base/check.hpp"
 #include "scenarios/inference/inference_swarm.hpp"
 #include "scenarios/inference/model_pieces.hpp"
+#include "scenarios/inference/process_parts.hpp"
+#include "scenarios/runner/member_keys.hpp"
+#include "scenarios/runner/operator_answers.hpp"
 #include "scenarios/runner/world.hpp"
 
 #include <caf/send.hpp>
@@ -16,11 +21,9 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 #include <map>
 #include <mutex>
 #include <set>
-#include <span>
 #include <thread>
 #include <utility>
 
@@ -31,53 +34,6 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr data_rate no_limit{1e12}; // the rate of emulated lines
-
-/// A text that is being written. Its mutex is held during callbacks.
-struct text_in_work {
-  std::mutex guard;
-  bool over = false;
-  writing what;
-  caf::actor client, reader;
-};
-
-/// Takes the answer of a client, and ends.
-class answer_reader final : public actors::protocol_actor {
-public:
-  answer_reader(caf::actor_config& config, actors::host& on,
-                std::function<void(const std::string&)> then)
-      : protocol_actor(config, on), then_(std::move(then)) {}
-  caf::behavior make_behavior() override {
-    return {[this](const actors::generated& m) {
-              then_(m.why);
-              quit();
-            },
-            [this](const actors::tick&) { quit(); }};
-  }
-  void on_exit() override {
-    then_ = nullptr;
-    protocol_actor::on_exit();
-  }
-
-private:
-  std::function<void(const std::string&)> then_;
-};
-
-/// The text on which all hosts of a swarm agree.
-std::string swarm_text(const learn::served_model& model) {
-  return fmt::format("inference\n{}\n{}\n", model.name, model.identity().hex());
-}
-
-std::string other_model(const std::string& mine, const std::string& theirs) {
-  const auto name = [](const std::string& text) {
-    const auto from = text.find('\n');
-    if (!text.starts_with("inference\n")) return std::string{};
-    return text.substr(from + 1, text.find('\n', from + 1) - from - 1);
-  };
-  const auto here = name(mine), there = name(theirs);
-  if (there.empty()) return "it trains a model, and serves none";
-  return here == there ? fmt::format("its model {} has other weights than the one here", there)
-                       : fmt::format("it serves the model {}, and not {}", there, here);
-}
 
 } // namespace
 
@@ -95,6 +51,8 @@ public:
       return out;
     }();
     for (const auto number : all) cancel(number);
+    for (const auto& each : passes_)
+      if (const auto open = each.lock()) open->close("the process has ended");
     in_->clock().settle();
     ends_ = true;
     in_->clock().request_stop();
@@ -114,6 +72,10 @@ public:
                                    to_text(each), layers)};
       held = {std::min(held.first, each.first), std::max(held.last, each.last)};
     }
+    if (options_.chosen_layers &&
+        (*options_.chosen_layers == 0 || *options_.chosen_layers > layers))
+      return failure{fmt::format("a server cannot choose {} layers: the model has {}",
+                                 *options_.chosen_layers, layers)};
     if (held.last == 0) held = {};
     pieces_ = pieces_of(model_, held, options_.weights);
     digest_ = model_.identity().prefix();
@@ -133,7 +95,8 @@ public:
     if (options_.place) {
       auto& host = boot(options_.place->name);
       client_node_ = start_node(host);
-      for (const auto& each : options_.servers) start_server(host, client_node_, each);
+      for (const auto& each : options_.servers) start_server(host, client_node_, held_ = each);
+      if (options_.chosen_layers) start_server(host, client_node_, {});
       client_host_ = &host;
     } else {
       auto& host = boot("client");
@@ -163,6 +126,7 @@ public:
     config.model = model_.name;
     config.model_digest = digest_;
     config.ends = pieces_.ends;
+    config.push = options_.push;
     config.sampling = text->what.sampling;
     config.seed = text->what.seed;
     config.draws_as = request_of(0);
@@ -199,9 +163,36 @@ public:
     return texts_.size();
   }
 
+  std::shared_ptr<learn::remote_layers> layers(const std::string& adapter) {
+    actors::pass_client_config config;
+    config.model = model_.name;
+    config.model_digest = digest_;
+    config.layers = static_cast<std::uint32_t>(model_.model->layers());
+    config.width = model_.model->width();
+    config.dht = client_node_;
+    if (!options_.place) config.retry = 50ms; // as in write()
+    const auto client = in_->spawn<actors::pass_client>(*client_host_, std::move(config));
+    actors::blocking_passes::options how;
+    how.layers = model_.model->layers();
+    how.width = model_.model->width();
+    how.adapter = adapter;
+    const auto reader = std::make_shared<caf::actor>();
+    how.forward = [this, client, reader](actors::layers_forward m) {
+      m.reply_to = *reader;
+      tell(client, std::move(m));
+    };
+    how.backward = [this, client](actors::layers_backward m) { tell(client, std::move(m)); };
+    auto out = std::make_shared<actors::blocking_passes>(std::move(how));
+    *reader = in_->spawn<pass_reader>(*client_host_, std::weak_ptr(out));
+    std::lock_guard guard(mutex_);
+    passes_.push_back(out);
+    return out;
+  }
+
   void drain() {
     for (const auto& each : servers_) tell(each, actors::tick{actors::inference_server::drain, 0});
   }
+  bool told_to_leave() const { return told_to_leave_; }
   bool drained() const { return drained_ == servers_.size(); }
   std::optional<std::string> broken() const { return in_->broken(); }
   std::string listens_at() const {
@@ -268,15 +259,28 @@ private:
     return node;
   }
 
+  /// A server without `layers` chooses them itself.
   void start_server(actors::host& on, const caf::actor& node, actors::layer_span layers) {
     actors::inference_server_config config;
     config.model = model_.name;
     config.model_digest = digest_;
+    if (layers.count() == 0) {
+      auto& by = config.placement.emplace();
+      by.layers = static_cast<std::uint32_t>(model_.model->layers());
+      by.count = *options_.chosen_layers;
+      by.load = [this](actors::layer_span what) {
+        auto pieces = pieces_of(model_, what, options_.weights);
+        return actors::held_blocks{
+            {pieces.layers.begin() + what.first, pieces.layers.begin() + what.last}, {}};
+      };
+      config.layer_time = measure_layer_time(by.load({0, 1}).blocks);
+    }
     config.layers = layers;
-    config.blocks.assign(pieces_.layers.begin() + layers.first,
-                         pieces_.layers.begin() + layers.last);
+    config.held.blocks.assign(pieces_.layers.begin() + layers.first,
+                              pieces_.layers.begin() + layers.last);
     config.limits = options_.limits;
-    config.layer_time = options_.place ? measure_layer_time(config.blocks) : duration{};
+    if (layers.count() > 0)
+      config.layer_time = options_.place ? measure_layer_time(config.held.blocks) : duration{};
     config.record_lifetime = options_.record_lifetime;
     config.dht = node;
     servers_.push_back(in_->spawn<actors::inference_server>(on, std::move(config)));
@@ -290,11 +294,8 @@ private:
     auto& wire = out.options;
     wire.scenario = swarm_text(model_);
     wire.difference = other_model;
-    const auto shown = [](const netem::wire::connected_peer& other) {
-      return other.address.empty() ? other.name : fmt::format("{} ({})", other.name, other.address);
-    };
-    wire.on_up = [this, shown](netem::host_index mine, const netem::wire::connected_peer& other) {
-      if (!other.service) say("linked with " + shown(other));
+    wire.on_up = [this](netem::host_index mine, const netem::wire::connected_peer& other) {
+      if (!other.service) say("linked with " + link_name(other));
       in_->met(other.host, other.name);
       const auto peer = in_->peer_id_of(other.host);
       {
@@ -306,9 +307,9 @@ private:
       }
       met(mine, other);
     };
-    wire.on_down = [this, shown](netem::host_index, const netem::wire::connected_peer& other,
-                                 const std::string& why) {
-      say(fmt::format("lost {}: {}", shown(other), why));
+    wire.on_down = [this](netem::host_index, const netem::wire::connected_peer& other,
+                          const std::string& why) {
+      say(fmt::format("lost {}: {}", link_name(other), why));
     };
     wire.on_revocation_list = [this](netem::host_index, const std::string& text) { say(text); };
     wire.on_refused = [this](netem::host_index, const std::string& where, netem::wire::refusal why,
@@ -335,22 +336,29 @@ private:
       wire.channel_credentials = keys.channel;
       wire.admits = keys.admits;
       wire.keys = {keys.key, keys.certificate};
-      const auto& key = keys.key->public_key();
-      out.keys = member_keys{
-          place.name, actors::key_from({reinterpret_cast<const char*>(key.data()), key.size()}),
-          [key = keys.key](const digest& statement) {
-            const auto made = key->sign(std::as_bytes(std::span(statement.bytes)));
-            actors::signature signature;
-            static_assert(sizeof signature == sizeof made);
-            std::memcpy(&signature, made.data(), sizeof signature);
-            return signature;
-          },
-          keys.certificate};
+      out.keys = member_keys_of(place.name, keys.key, keys.certificate);
+      out.bans = place.bans;
     }
+    wire.on_control_request = [this](netem::host_index, const netem::wire::control_client& who,
+                                     const std::string& question) {
+      return answer_to(who, question,
+                       {options_.place->name, [this] { return report(); },
+                        [this] { return !told_to_leave_.exchange(true); }, options_.say});
+    };
     out.host = [this](const std::string&) {
       return netem::wire::host_options{
           .name = {}, .listen = options_.place->listen, .advertise = options_.place->advertise};
     };
+    return out;
+  }
+
+  node_report report() {
+    auto out = report_of(*options_.place, model_, in_->clock().now());
+    if (servers_.empty()) out.role = "client";
+    out.leaving = told_to_leave_;
+    out.neighbours = neighbours_of(in_->wire()->connected_peers(in_->index_of(*client_host_)));
+    std::lock_guard guard(mutex_);
+    if (held_.count() > 0) out.phase = to_text(held_);
     return out;
   }
 
@@ -386,26 +394,20 @@ private:
   }
 
   void observe(const actors::host&, const actors::observation& seen) {
-    using kind = inference_news::kind;
     if (actors::holds_alternative<actors::server_drained>(seen)) ++drained_;
-    if (!options_.on_news) return;
-    inference_news news;
-    if (const auto* route = actors::get_if<actors::route_chosen>(&seen)) {
+    if (const auto* taken = actors::get_if<actors::layers_taken>(&seen)) {
       {
         std::lock_guard guard(mutex_);
-        missing_.erase(route->request);
+        held_ = taken->layers;
       }
-      news.what = kind::route;
-      news.writing = route->request;
-      for (const auto& hop : route->hops) {
-        news.hops.push_back({name_of_peer(hop.server), hop.layers});
-        news.text += fmt::format("{}{} on {}", news.text.empty() ? "layers " : ", ",
-                                 to_text(hop.layers), news.hops.back().server);
-      }
-    } else if (const auto* lost = actors::get_if<actors::span_lost>(&seen)) {
-      news.what = kind::lost;
-      news.writing = lost->request;
-      news.text = fmt::format("{}: {}", name_of_peer(lost->server), lost->reason());
+      say(fmt::format("serves layers {}{}", to_text(taken->layers),
+                      taken->before.count() > 0 ? ", and no longer " + to_text(taken->before)
+                                                : ""));
+    }
+    if (!options_.on_news) return;
+    if (const auto* route = actors::get_if<actors::route_chosen>(&seen)) {
+      std::lock_guard guard(mutex_);
+      missing_.erase(route->request);
     } else if (const auto* missing = actors::get_if<actors::layers_missing>(&seen)) {
       // Soon after the start, or after a loss, records may still be on their way.
       const auto text =
@@ -417,10 +419,10 @@ private:
       in_->clock().at(in_->clock().now() + missing_for,
                       [this, number = missing->request, text] { tell_missing(number, text); });
       return;
-    } else {
-      return;
     }
-    options_.on_news(news);
+    const auto news =
+        news_of(seen, [this](actors::peer_id server) { return name_of_peer(server); });
+    if (news) options_.on_news(*news);
   }
 
   static constexpr std::size_t most_names = 4096;
@@ -439,12 +441,14 @@ private:
   actors::host* client_host_ = nullptr;
   std::atomic<std::uint64_t> numbers_{0};
   std::atomic<std::size_t> drained_{0};
-  std::atomic<bool> ends_{false};
+  std::atomic<bool> ends_{false}, told_to_leave_{false};
   mutable std::mutex mutex_; // guards the members below
   std::map<std::uint64_t, std::shared_ptr<text_in_work>> texts_;
+  std::vector<std::weak_ptr<actors::blocking_passes>> passes_;
   std::map<std::uint64_t, std::string> missing_; // texts that lack servers, and the news of it
   std::map<actors::peer_id, std::string> names_;
   std::map<std::string, std::set<std::string>> refused_; // by address
+  actors::layer_span held_;                              // by the server of this place
   caf::actor own_node_;
   std::thread clock_;
 };
@@ -455,7 +459,9 @@ inference_process::~inference_process() = default;
 result<std::unique_ptr<inference_process>>
 inference_process::start(inference_process_options options) {
   SHOAL_CHECK(options.model != nullptr, "a process serves a model");
-  SHOAL_CHECK(!options.place || options.servers.size() <= 1, "a host has one server");
+  SHOAL_CHECK(!options.place || options.servers.size() + (options.chosen_layers ? 1 : 0) <= 1,
+              "a host has one server");
+  SHOAL_CHECK(options.place || !options.chosen_layers, "a server among others chooses its layers");
   auto made = std::make_unique<running>(std::move(options));
   if (auto started = made->start(); !started) return failure{started.error()};
   return std::unique_ptr<inference_process>(new inference_process(std::move(made)));
@@ -470,8 +476,14 @@ void inference_process::cancel(std::uint64_t which) {
 std::size_t inference_process::writes() const {
   return running_->writes();
 }
+std::shared_ptr<learn::remote_layers> inference_process::layers(const std::string& adapter) {
+  return running_->layers(adapter);
+}
 void inference_process::drain() {
   running_->drain();
+}
+bool inference_process::told_to_leave() const {
+  return running_->told_to_leave();
 }
 bool inference_process::drained() const {
   return running_->drained();

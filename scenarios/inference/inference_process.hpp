@@ -11,9 +11,11 @@
 #include "kernels/base/result.hpp"
 #include "kernels/base/units.hpp"
 #include "kernels/learn/model_file.hpp"
+#include "kernels/learn/remote_layers.hpp"
 #include "kernels/learn/sampling.hpp"
 #include "netem/wire/address.hpp"
 #include "netem/wire/credentials.hpp"
+#include "scenarios/runner/ban_book.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -32,6 +34,8 @@ struct inference_place {
   std::string advertise;                        ///< the address that others dial, if not `listen`
   std::vector<netem::wire::address> join;       ///< running hosts of the swarm
   std::optional<netem::wire::credentials> keys; ///< empty: no encryption, no authentication
+  std::string version{};                        ///< the program's, as reports show it
+  std::vector<banned_member> bans;              ///< members whose messages do not arrive
 };
 
 /// An event of a text, for people.
@@ -52,15 +56,18 @@ struct inference_process_options {
   std::shared_ptr<const learn::served_model> model; ///< required
   /// The layers of the servers of this process. With a `place`, at most one server.
   std::vector<actors::layer_span> servers;
+  /// With a `place`: the process has one server, which chooses so many layers itself.
+  std::optional<std::uint32_t> chosen_layers;
   std::optional<inference_place> place;
   actors::session_limits limits;
   learn::weight_format weights = learn::weight_format::float32;
+  bool push = false; ///< servers send outputs to each other, too
   duration detection_time = std::chrono::seconds(5);
   duration record_lifetime = std::chrono::minutes(1);
   unsigned compute_threads = 2;
   // The callbacks run on any thread, and may not call back.
   std::function<void(const inference_news&)> on_news;
-  std::function<void(const std::string&)> say; ///< a line about links, for the operator
+  std::function<void(const std::string&)> say; ///< a line about links or layers, for the operator
 };
 
 /// A text to write.
@@ -90,8 +97,14 @@ public:
   void cancel(std::uint64_t which);
   /// The texts that are being written.
   std::size_t writes() const;
+  /// The layers of the swarm for a program that trains here (kernels/learn/remote_blocks.hpp).
+  /// `adapter` names a LoRA at the servers; empty: none. After the end of the process all calls
+  /// fail.
+  std::shared_ptr<learn::remote_layers> layers(const std::string& adapter = {});
   /// The servers of this process take no new session.
   void drain();
+  /// Whether an operator has told the process to leave (`shoal drain`).
+  bool told_to_leave() const;
   /// Whether draining servers have no session left.
   bool drained() const;
   /// Why the process cannot go on, if so.

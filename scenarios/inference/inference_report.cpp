@@ -69,13 +69,22 @@ std::optional<actors::layer_span> layers_of(std::string_view text) {
   return out;
 }
 
+std::optional<actors::layer_span> some_layers_of(std::string_view text) {
+  std::uint32_t count = 0;
+  const auto* end = text.data() + text.size();
+  const auto read = std::from_chars(text.data(), end, count);
+  if (read.ec == std::errc{} && read.ptr == end && count > 0) return actors::layer_span{0, count};
+  return layers_of(text);
+}
+
 result<inference_swarm> swarm_of(const inference_options& what, std::uint64_t seed) {
   inference_swarm swarm;
   for (const auto& each : what.servers) {
-    const auto layers = layers_of(each);
+    const auto layers = what.placement == "auto" ? some_layers_of(each) : layers_of(each);
     if (!layers) return failure{fmt::format("inference: '{}' names no layers", each)};
     swarm.servers.push_back(*layers);
   }
+  if (what.placement == "auto") swarm.rebalance_every = what.rebalance_every;
   swarm.clients = what.clients;
   swarm.tokens = static_cast<std::uint32_t>(what.tokens);
   swarm.sampling = {what.temperature, what.top_k, what.top_p};
@@ -93,6 +102,8 @@ result<inference_swarm> swarm_of(const inference_options& what, std::uint64_t se
   if (!codec) return failure{codec.error()};
   swarm.activations = *codec;
   swarm.spreads = what.route == "spread";
+  swarm.push = what.push;
+  swarm.real_sockets = what.loopback;
   swarm.weights = what.weights == "int8"       ? learn::weight_format::int8
                   : what.weights == "bfloat16" ? learn::weight_format::bfloat16
                                                : learn::weight_format::float32;
@@ -164,6 +175,9 @@ result<program_outcome> run_inference(const std::string& name, const inference_o
     out.errors.push_back(fmt::format("a defect of Shoal: {} messages misbehaved, {} bypassed the "
                                      "network",
                                      figures->misbehaved, figures->bypassed));
+  if (figures->cut > 0)
+    out.errors.push_back(
+        fmt::format("a defect of Shoal: {} layers lost their last server by a move", figures->cut));
   out.closing = fmt::format(
       "{} tokens in {:.2f} s: {:.2f} tokens/s. {} deaths of servers, {} losses of a server in use, "
       "{} waits for layers, {} layer passes repeated. {} of {} texts equal the model's own.\n",
@@ -178,7 +192,7 @@ result<program_outcome> run_inference(const std::string& name, const inference_o
       {"finished", finished},
       {"same_text", same},
       {"tokens", figures->tokens},
-      {"virtual_seconds", seconds},
+      {what.loopback ? "seconds" : "virtual_seconds", seconds},
       {"tokens_per_second", static_cast<double>(figures->tokens) / std::max(seconds, 1e-9)},
       {"deaths", figures->deaths},
       {"servers_lost_in_use", figures->spans_lost},
@@ -186,6 +200,13 @@ result<program_outcome> run_inference(const std::string& name, const inference_o
       {"layer_passes_repeated", figures->replayed},
       {"bytes", figures->bytes},
       {"texts", texts}};
+  if (swarm.rebalance_every) {
+    out.closing += fmt::format("{} moves of servers to other layers. The weakest layer had {:.3f} "
+                               "of the servers that it could have, on average.\n",
+                               figures->moves, figures->placement);
+    summary["moves"] = figures->moves;
+    summary["weakest_layer_of_optimum"] = figures->placement;
+  }
   out.summary = summary.dump(2);
   return out;
 }

@@ -17,6 +17,9 @@ namespace shoal::scenarios {
 /// The layers in a text like '0:2'; empty if it is none.
 std::optional<actors::layer_span> layers_of(std::string_view text);
 
+/// As layers_of(), or the first layers for a number of them, like '2'.
+std::optional<actors::layer_span> some_layers_of(std::string_view text);
+
 /// The swarm of the options, without its model.
 result<inference_swarm> swarm_of(const inference_options& what, std::uint64_t seed);
 

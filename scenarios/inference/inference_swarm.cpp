@@ -11,6 +11,7 @@
 #include "kernels/learn/sized_block.hpp"
 #include "scenarios/inference/model_pieces.hpp"
 #include "scenarios/inference/pass_driver.hpp"
+#include "scenarios/inference/placement_watch.hpp"
 #include "scenarios/runner/world.hpp"
 
 #include <caf/send.hpp>
@@ -48,9 +49,14 @@ private:
   std::function<void(const actors::generated&)> then_;
 };
 
+std::uint32_t layers_of(const inference_swarm& what) {
+  return what.sized ? what.sized->layers : static_cast<std::uint32_t>(what.model->model->layers());
+}
+
 class swarm_run {
 public:
-  explicit swarm_run(const inference_swarm& what) : what_(what) {
+  explicit swarm_run(const inference_swarm& what)
+      : what_(what), watch_(layers_of(what), actors::move_rules{}.patience) {
     world_options options;
     options.seed = what.seed;
     options.compute_threads = what.sized ? 0 : 1; // sizes take no time to compute
@@ -115,6 +121,9 @@ public:
     out_.ended = in_->clock().now();
     for (std::size_t c = 0; c < 4; ++c) out_.bytes += net.traffic_bytes(c);
     out_.bypassed = net.bypassed();
+    out_.moves = watch_.moves();
+    out_.cut = watch_.cut();
+    out_.placement = watch_.mean(out_.began, out_.ended);
     find_missing();
     return std::move(out_);
   }
@@ -162,9 +171,22 @@ private:
     actors::inference_server_config config;
     config.model = name_;
     config.model_digest = digest_;
-    config.layers = what_.servers[i];
-    config.blocks.assign(blocks_.begin() + config.layers.first,
-                         blocks_.begin() + config.layers.last);
+    const auto blocks_of = [this](actors::layer_span layers) {
+      return actors::held_blocks{{blocks_.begin() + layers.first, blocks_.begin() + layers.last},
+                                 {}};
+    };
+    if (what_.rebalance_every) {
+      auto& by = config.placement.emplace();
+      by.layers = static_cast<std::uint32_t>(blocks_.size());
+      by.count = what_.servers[i].count();
+      by.load = blocks_of;
+      by.every = *what_.rebalance_every;
+    } else {
+      config.layers = what_.servers[i];
+      config.held = blocks_of(config.layers);
+      const std::lock_guard guard(guard_);
+      watch_.taken(host.id(), config.layers, 1, in_->clock().now());
+    }
     config.limits = what_.limits;
     config.layer_time = what_.layer_time;
     config.layer_batch_time = what_.layer_batch_time;
@@ -192,6 +214,10 @@ private:
       ++out_.deaths;
     }
     in_->net().kill(host, netem::kill_scope::process);
+    {
+      const std::lock_guard guard(guard_);
+      watch_.died(in_->peer_id_of(host), in_->clock().now());
+    }
     in_->clock().at(in_->clock().now() + drawn(i, what_.downtime), [this, i] { start_server(i); });
   }
 
@@ -302,6 +328,7 @@ private:
     config.codec = what_.activations;
     config.sized = sized();
     config.spreads = what_.spreads;
+    config.push = what_.push;
     config.seed = what_.seed;
     config.stop = stop_;
     config.dht = start_node(host);
@@ -333,6 +360,13 @@ private:
   void observe(const actors::host& from, const actors::observation& seen) {
     const std::lock_guard guard(guard_);
     if (actors::holds_alternative<actors::misbehaved>(seen)) ++out_.misbehaved;
+    if (const auto* taken = actors::get_if<actors::layers_taken>(&seen)) {
+      watch_.taken(from.id(), taken->layers, 1, in_->clock().now());
+      if (taken->before.count() > 0 && what_.on_news)
+        what_.on_news(0, in_->clock().now(),
+                      fmt::format("{} moves from layers {} to {}", name_of(from.id()),
+                                  to_text(taken->before), to_text(taken->layers)));
+    }
     const auto client = client_of_.find(in_->index_of(from));
     if (client == client_of_.end()) return;
     const auto news = [&](const std::string& text) {
@@ -357,9 +391,7 @@ private:
 
   void find_missing() {
     std::vector<actors::server_view> alive;
-    for (std::size_t i = 0; i < machines_.size(); ++i)
-      if (in_->net().host_on(machines_[i]) != netem::no_host)
-        alive.push_back({i + 1, what_.servers[i], 0, 0, 0});
+    for (const auto& each : watch_.servers()) alive.push_back({each.peer, each.layers, 0, 0, 0});
     actors::layer_span rest{0, static_cast<std::uint32_t>(blocks_.size())};
     while (const auto missing = actors::uncovered(alive, rest)) {
       out_.missing.push_back(to_text(*missing));
@@ -386,6 +418,7 @@ private:
   std::map<netem::host_index, std::size_t> server_of_, client_of_;
   std::map<actors::peer_id, std::string> names_;
   std::map<std::string, std::uint64_t> reached_;
+  placement_watch watch_;
   std::atomic<std::size_t> done_{0};
   std::mutex guard_; // on the wall clock, guards the figures and the maps
   std::size_t begun_ = 0;
@@ -395,16 +428,21 @@ private:
 
 result<void> check(const inference_swarm& what) {
   SHOAL_CHECK((what.model != nullptr) != what.sized.has_value(), "a swarm serves one model");
-  const auto layers =
-      what.sized ? what.sized->layers : static_cast<std::uint32_t>(what.model->model->layers());
+  const auto layers = layers_of(what);
   std::vector<actors::server_view> all;
+  std::uint64_t held = 0;
   for (const auto& span : what.servers) {
     if (span.first >= span.last || span.last > layers)
       return failure{fmt::format("inference: no layers {}: the model has the layers 0:{}",
                                  to_text(span), layers)};
     all.push_back({all.size() + 1, span, 0, 0, 0});
+    held += span.count();
   }
-  if (const auto missing = actors::uncovered(all, {0, layers}))
+  if (what.rebalance_every && held < layers)
+    return failure{fmt::format("inference: the servers hold {} layers in all, and the model has "
+                               "{}: add servers, or layers to inference.servers",
+                               held, layers)};
+  if (const auto missing = actors::uncovered(all, {0, layers}); missing && !what.rebalance_every)
     return failure{fmt::format("inference: no server holds layers {}: give some server of "
                                "inference.servers these layers",
                                to_text(*missing))};
@@ -457,7 +495,7 @@ write_alone(const learn::served_model& model, const std::vector<learn::token_id>
   std::vector<learn::token_id> out;
   auto next = prompt;
   while (out.size() < tokens) {
-    auto x = ends->embed(next).value();
+    auto x = ends->embed(next, cache.length()).value();
     const learn::cached_step step[] = {{&cache, next.size(), x}};
     SHOAL_CHECK(block->extend(step).ok(), "the prompt fits");
     const auto logits =

@@ -46,6 +46,8 @@ struct inference_swarm {
   const learn::served_model* model = nullptr; ///< outlives the run; null with `sized`
   std::optional<sized_model> sized;
   std::vector<actors::layer_span> servers; ///< the layers of each
+  /// Servers choose as many layers themselves, and think of moving so often on average.
+  std::optional<duration> rebalance_every;
   std::size_t clients = 1;
   bool real_sockets = false; ///< loopback: `delay`, `rate` and `layer_time` do not count
   std::vector<learn::token_id> prompt;
@@ -65,6 +67,7 @@ struct inference_swarm {
       on_step; ///< each step of the tuning; may be empty
   actors::session_limits limits;
   bool spreads = false; ///< clients draw servers, which shares out the load
+  bool push = false;    ///< servers send outputs to each other, too
   kernels::codec activations = kernels::codec::none; ///< codec on the wire
   learn::weight_format weights = learn::weight_format::float32;
   /// Means of exponential distributions: how long a server lives, and how long it is away after
@@ -91,6 +94,11 @@ struct inference_figures {
   std::uint64_t steady_tokens = 0;
   duration steady_time{};
   std::uint64_t bytes = 0, bypassed = 0, misbehaved = 0;
+  /// With `rebalance_every`: moves of servers, and layers that lost their last living server by a
+  /// move. `placement`: the weakest layer's rate beside a bound on that of any placement, as a mean
+  /// over time. The bound is the sum of the servers' rates / layers.
+  std::uint64_t moves = 0, cut = 0;
+  double placement = 0;
   bool stopped = false;             ///< by `proceed`
   std::vector<std::string> missing; ///< layers that nobody holds at the end, as '3:5'
 };

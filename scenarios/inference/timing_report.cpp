@@ -13,8 +13,11 @@ using json = nlohmann::ordered_json;
 
 /// The least, over the layers, of the sum of the rates of the servers that hold the layer. No more
 /// tokens a second pass the swarm, whatever routes the clients choose. A server's rate is that of
-/// large batches without context.
+/// large batches without context. Servers that choose their layers are bounded by the best that
+/// any placement could reach.
 double bound_of(const inference_swarm& what, std::uint32_t layers) {
+  if (what.rebalance_every)
+    return static_cast<double>(what.servers.size()) / (to_seconds(what.layer_time) * layers);
   std::vector<double> rates(layers);
   for (const auto& span : what.servers)
     for (auto layer = span.first; layer < span.last; ++layer)

@@ -19,14 +19,24 @@ public:
       : checking(sources, problems), what_(what), o_(what.program.as<inference_options>()) {}
 
   void run() {
-    if (sound({"world"}) && what_.world != "sim")
+    if (sound({"world"}) && what_.world != "sim" && what_.world != "loopback")
       error("world",
-            fmt::format("this program runs in virtual time: 'world' cannot be {}", what_.world));
+            fmt::format(
+                "an inference swarm runs in the worlds sim and loopback: 'world' cannot be {}",
+                what_.world),
+            {"'shoal serve-model' and 'shoal chat' make a swarm of processes"});
+    if (sound({"world"}) && what_.world == "loopback" &&
+        (o_.model == "timing" || o_.task == "forward"))
+      error("world", "a run that predicts times needs virtual time: take the world sim");
     if (sound({"inference.servers"}) && o_.servers.empty())
       error("inference.servers", "inference.servers: at least one server is needed");
     for (std::size_t i = 0; i < o_.servers.size(); ++i) {
       const auto path = fmt::format("inference.servers.{}", i);
-      if (sound({path}) && !layers_of(o_.servers[i]))
+      if (!sound({path})) continue;
+      if (o_.placement == "auto" && !some_layers_of(o_.servers[i]))
+        error(path,
+              fmt::format("'{}' is no number of layers: write '2' for any two", o_.servers[i]));
+      if (o_.placement != "auto" && !layers_of(o_.servers[i]))
         error(path,
               fmt::format("'{}' names no layers: write '0:2' for the first two", o_.servers[i]));
     }
@@ -49,11 +59,11 @@ program_definition inference_program() {
   program_definition out;
   out.name = "inference";
   out.meaning = "instead of a training run: servers that hold layers of a language model, and "
-                "clients that write with it. Nothing else but `name`, `description` and `seed` "
-                "stands beside it";
+                "clients that write with it. Nothing else but `name`, `description`, `seed` and "
+                "`world` stands beside it";
   out.options = options_box::of(inference_options{});
   out.title = "an inference swarm";
-  out.sections = {"name", "description", "seed"};
+  out.sections = {"name", "description", "seed", "world"};
   out.alone = "an inference swarm says everything in its own section";
   out.check = [](const scenario& what, const source_map& sources, const std::string&,
                  std::vector<problem>& problems) {
@@ -65,7 +75,9 @@ program_definition inference_program() {
                        o.servers.size() == 1 ? "" : "s", o.clients, o.clients == 1 ? "" : "s");
   };
   out.run = [](const scenario& what, const program_hooks& hooks) {
-    return run_inference(what.name, what.program.as<inference_options>(), what.seed, hooks);
+    auto options = what.program.as<inference_options>();
+    options.loopback = what.world == "loopback";
+    return run_inference(what.name, options, what.seed, hooks);
   };
   return out;
 }

@@ -24,7 +24,9 @@ struct inference_options {
   bool deep_prompts = true;
   double learning_rate = 0.05;
   std::string tokenizer;
-  std::vector<std::string> servers; ///< the layers of each server, '0:2'; required
+  std::vector<std::string> servers; ///< the layers of each server, '0:2' or '2'; required
+  std::string placement = "fixed";  ///< or 'auto'
+  duration rebalance_every = std::chrono::minutes(2);
   std::string prompt = "Once upon a time";
   std::uint64_t tokens = 100;
   double temperature = 0;
@@ -38,23 +40,25 @@ struct inference_options {
   duration context_time{};
   std::string network = "max_min"; ///< a netem::transfer_model
   std::uint64_t cache = 1 << 20;
-  std::string route = "fastest";    ///< or 'spread'
+  std::string route = "fastest"; ///< or 'spread'
+  bool push = false;
   std::string activations = "none"; ///< a codec of activation_codec()
   std::string weights = "float32";  ///< a learn::weight_format
   duration lifetime{};
   duration downtime = std::chrono::seconds(10);
   duration stop_time = std::chrono::hours(1);
+  bool loopback = false; ///< real connections on this machine; from the scenario's `world`
   bool operator==(const inference_options&) const = default;
 };
 
 template <class V>
 void describe(V& v, inference_options& o) {
-  v.field(
-      "model", o.model,
-      "a path from the current folder: a .bin of llama2.c, a folder of Hugging Face "
-      "with a LLaMA, or a checkpoint of a transformer. `random` is a model of bytes with random "
-      "weights and 5 layers. `timing` has sizes and no weights: it predicts the speed of a "
-      "swarm. Its text is empty, and each byte of its prompt is a token");
+  v.field("model", o.model,
+          "a path from the current folder: a .bin of llama2.c, a folder of Hugging Face "
+          "(LLaMA, GPT-2 or BLOOM), or a checkpoint of a transformer. `random` is a model "
+          "of bytes with random "
+          "weights and 5 layers. `timing` has sizes and no weights: it predicts the speed of a "
+          "swarm. Its text is empty, and each byte of its prompt is a token");
   v.field("layers", o.layers, "the layers of the model `timing`", {.at_least = 1, .at_most = 1024});
   v.field("width", o.width, "the values of a token between two layers of the model `timing`",
           {.at_least = 1, .at_most = 1e6});
@@ -74,10 +78,20 @@ void describe(V& v, inference_options& o) {
   v.field("learning_rate", o.learning_rate, "the rate of AdamW, with which `tune_prompts` learns",
           {.above = 0, .at_most = 10});
   v.field("tokenizer", o.tokenizer,
-          "the tokenizer of llama2.c that belongs to the model; default: tok<vocabulary>.bin or "
-          "tokenizer.bin beside it");
-  v.field("servers", o.servers, "the layers of each server, like `0:2` for the first two",
+          "the tokenizer that belongs to the model, of llama2.c or of Hugging Face, or `bytes`; "
+          "default: tok<vocabulary>.bin, tokenizer.bin or tokenizer.json beside it");
+  v.field("servers", o.servers,
+          "the layers of each server, like `0:2` for the first two. With `placement: auto` a "
+          "number of layers is enough, like `2`",
           {.required = true});
+  v.field("placement", o.placement,
+          "`fixed`: servers hold the layers of `servers`. `auto`: a server holds as many layers, "
+          "and takes those whose servers compute the fewest tokens a second. It moves when that "
+          "weakest layer gains a third by it. No move takes the last server of a layer away",
+          {.one_of = "fixed, auto"});
+  v.field("rebalance_every", o.rebalance_every,
+          "the mean time between two thoughts of a server of `placement: auto` about moving",
+          {.above = 0});
   v.field("prompt", o.prompt, "the text that the clients continue");
   v.field("tokens", o.tokens,
           "tokens that each client writes; with the task `forward`: batches; with "
@@ -106,6 +120,9 @@ void describe(V& v, inference_options& o) {
           "`fastest`: the least round trips and computing; `spread`: servers are drawn by their "
           "number of layers, which shares out the load of many clients",
           {.one_of = "fastest, spread"});
+  v.field("push", o.push,
+          "each server sends its output to the next server, too, and not only to the client. A "
+          "token then takes half a round trip for each hop. The text is the same");
   v.field("activations", o.activations,
           "codec of activations on the wire. All but `none` round at each hop, so that the text "
           "depends on the route",
@@ -114,7 +131,7 @@ void describe(V& v, inference_options& o) {
           {.one_of = "float32, bfloat16, int8"});
   v.field("lifetime", o.lifetime, "the mean life of a server, exponential; 0: for ever");
   v.field("downtime", o.downtime, "the mean time after which a dead server is back, exponential");
-  v.field("stop_time", o.stop_time, "the run ends then, in virtual time after its beginning");
+  v.field("stop_time", o.stop_time, "the run ends then, so long after its beginning");
 }
 
 } // namespace shoal::scenarios

@@ -4,6 +4,8 @@
 #include "netem/wire/signing_key.hpp"
 #include "scenarios/record/version.hpp"
 #include "scenarios/runner/bans_file.hpp"
+#include "scenarios/runner/member_keys.hpp"
+#include "scenarios/runner/operator_answers.hpp"
 #include "scenarios/runner/run_state.hpp"
 
 #include <caf/send.hpp>
@@ -102,19 +104,7 @@ real_network runner::state::network_between_hosts() {
   wire.admits = node.admits;
   wire.keys = {node.key, node.certificate};
   out.bans = known_bans;
-  if (node.key) {
-    const auto& key = node.key->public_key();
-    out.keys = member_keys{
-        node.name, actors::key_from({reinterpret_cast<const char*>(key.data()), key.size()}),
-        [key = node.key](const digest& statement) {
-          const auto made = key->sign(std::as_bytes(std::span(statement.bytes)));
-          actors::signature out;
-          static_assert(sizeof out == sizeof made);
-          std::memcpy(&out, made.data(), sizeof out);
-          return out;
-        },
-        node.certificate};
-  }
+  if (node.key) out.keys = member_keys_of(node.name, node.key, node.certificate);
   const auto up = node.uplink.value_or(role.peer ? hosts[*role.peer].up : what.data.up);
   out.host = [&node, up](const std::string&) {
     return netem::wire::host_options{.name = {},
@@ -200,16 +190,7 @@ node_report runner::state::report() {
   const auto now = in->clock().now();
   const auto machine = role.peer ? machines[*role.peer] : shards.front().machine;
   const auto host = in->net().host_on(machine);
-  if (host != netem::no_host)
-    for (const auto& other : in->wire()->connected_peers(host)) {
-      auto& here = out.neighbours.emplace_back();
-      here.name = other.name;
-      here.address = other.address;
-      here.relay = other.relay;
-      if (other.round_trip > duration{}) here.round_trip_seconds = to_seconds(other.round_trip);
-      here.sends_bits_per_second = other.sends;
-      here.receives_bits_per_second = other.receives;
-    }
+  if (host != netem::no_host) out.neighbours = neighbours_of(in->wire()->connected_peers(host));
   if (host != netem::no_host)
     for (const auto& each : in->bans_of(in->host_at(host)))
       out.bans.push_back({actors::member_of(actors::culprit_of(each.what.what)).hex(), each.name,
@@ -239,18 +220,9 @@ node_report runner::state::report() {
 
 netem::wire::control_answer runner::state::answer(const netem::wire::control_client& who,
                                                   const std::string& question) {
-  if (question == "status") return {true, to_json(report())};
-  if (question != "drain") return {false, "it does not know this question"};
-  const auto say = [this](const std::string& line) {
-    if (options.node->say) options.node->say(line);
-  };
-  const auto whose = who.name.empty() ? std::string("somebody") : who.name;
-  if (!who.operates) {
-    say(whose + " told it to leave, and is no operator");
-    return {false, whose + " is no operator: 'shoal keys admit NAME --operator' makes one"};
-  }
-  if (!told_to_leave.exchange(true)) say(whose + " told it to leave");
-  return {true, options.node->name};
+  return answer_to(who, question,
+                   {options.node->name, [this] { return report(); },
+                    [this] { return !told_to_leave.exchange(true); }, options.node->say});
 }
 
 } // namespace shoal::scenarios

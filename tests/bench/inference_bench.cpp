@@ -1,10 +1,12 @@
 // Tokens per second of a pretrained LLaMA, computed in three ways. Plain loops over the weights, as
 // a C program has them. The decoder in one process. A swarm of three servers and a client in
 // virtual time. All three write the same text. They alternate, and each ratio is of one round.
+// It prints rows of a table: median, least and most.
 //   inference_bench stories260K.bin [tokens] [rounds]
 #include "kernels/learn/formats/llama2c.hpp"
 #include "kernels/learn/model_file.hpp"
 #include "scenarios/inference/inference_swarm.hpp"
+#include "scenarios/inference/model_pieces.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -119,8 +121,8 @@ double seconds_of(const std::function<void()>& work) {
 
 void print(const char* what, std::vector<double> values) {
   std::sort(values.begin(), values.end());
-  std::printf("%-46s median %8.2f  from %8.2f to %8.2f\n", what, values[values.size() / 2],
-              values.front(), values.back());
+  std::printf("| %s | %.2f | %.2f | %.2f |\n", what, values[values.size() / 2], values.front(),
+              values.back());
 }
 
 } // namespace
@@ -174,5 +176,17 @@ int main(int count, char** arguments) {
   print("three servers in virtual time, tokens/s", three);
   print("decoder / plain loops", alone_ratio);
   print("three servers / plain loops", three_ratio);
+  // A session's memory, and the formula of docs/inference.md.
+  const auto pieces =
+      scenarios::pieces_of(*model, {0, layers}, learn::weight_format::float32).layers;
+  const auto& config = model->model->config();
+  std::size_t bytes = 0;
+  for (const auto& each : pieces)
+    bytes += each->make_cache(1, tokens).value().floats() * sizeof(float);
+  const auto formula = static_cast<std::size_t>(2 * config.kv_heads * (config.dim / config.heads) *
+                                                4 * config.layers) *
+                       tokens;
+  print("cache of a session of these tokens, bytes", {static_cast<double>(bytes)});
+  print("the formula, bytes", {static_cast<double>(formula)});
   return 0;
 }

@@ -39,7 +39,8 @@ public:
     slot.reset();
     slot = std::make_unique<node_process>(keys_.folder().path(),
                                           fmt::format("{}-{}", name, ++lives_), arguments);
-    REQUIRE_MESSAGE(slot->says("serves layers", slow_patience), slot->err());
+    const bool chooses = blocks.find(':') == std::string::npos;
+    REQUIRE_MESSAGE(slot->says(chooses ? "chooses" : "serves layers", slow_patience), slot->err());
     return *slot;
   }
   std::unique_ptr<node_process> chat(std::vector<std::string> more) {
@@ -161,6 +162,14 @@ TEST_CASE("cluster: a chat waits while no server holds some layers and goes on w
   CHECK_MESSAGE(writes->says("no server holds layers 3:5: waiting for one", slow_patience),
                 writes->err());
   in.serve("b", "3:5");
+  CHECK_MESSAGE(writes->wait(slow_patience) == 0, writes->err());
+  CHECK(writes->out() == expected());
+}
+
+TEST_CASE("cluster: servers that choose their layers hold all of them") {
+  reef in;
+  for (const auto* name : {"a", "b", "c"}) in.serve(name, "2");
+  auto writes = in.write();
   CHECK_MESSAGE(writes->wait(slow_patience) == 0, writes->err());
   CHECK(writes->out() == expected());
 }

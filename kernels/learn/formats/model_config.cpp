@@ -17,6 +17,7 @@ namespace {
 
 using json = nlohmann::ordered_json;
 using hugging_face::albert_config;
+using hugging_face::bloom_config;
 using hugging_face::gpt2_config;
 using hugging_face::llama_config;
 
@@ -162,6 +163,25 @@ gpt2_config gpt2_of(keys& from) {
   return out;
 }
 
+bloom_config bloom_of(keys& from) {
+  bloom_config out;
+  from.size("vocab_size", out.vocabulary);
+  // Older files have other names.
+  from.size(from.has("n_embed") ? "n_embed" : "hidden_size", out.hidden);
+  from.size(from.has("num_hidden_layers") ? "num_hidden_layers" : "n_layer", out.layers);
+  from.size(from.has("num_attention_heads") ? "num_attention_heads" : "n_head", out.heads);
+  from.size("seq_length", out.positions);
+  from.real("layer_norm_epsilon", out.norm_epsilon);
+  from.real("initializer_range", out.initializer_range);
+  from.token("bos_token_id", out.bos);
+  from.token("eos_token_id", out.eos);
+  from.token("pad_token_id", out.pad);
+  from.only("apply_residual_connection_post_layernorm", false);
+  from.only("tie_word_embeddings", true);
+  from.divides("n_head", out.heads, "hidden_size", out.hidden);
+  return out;
+}
+
 json json_of(const albert_config& c) {
   return {{"architectures", {"AlbertForPreTraining"}},
           {"model_type", "albert"},
@@ -223,6 +243,22 @@ json json_of(const gpt2_config& c) {
           {"initializer_range", c.initializer_range},
           {"bos_token_id", c.bos},
           {"eos_token_id", c.eos},
+          {"torch_dtype", "float32"}};
+}
+
+json json_of(const bloom_config& c) {
+  return {{"architectures", {"BloomForCausalLM"}},
+          {"model_type", "bloom"},
+          {"vocab_size", c.vocabulary},
+          {"hidden_size", c.hidden},
+          {"n_layer", c.layers},
+          {"n_head", c.heads},
+          {"seq_length", c.positions},
+          {"layer_norm_epsilon", c.norm_epsilon},
+          {"initializer_range", c.initializer_range},
+          {"bos_token_id", c.bos},
+          {"eos_token_id", c.eos},
+          {"pad_token_id", c.pad},
           {"torch_dtype", "float32"}};
 }
 
@@ -307,6 +343,22 @@ shapes shapes_of(const gpt2_config& c) {
   return out;
 }
 
+shapes shapes_of(const bloom_config& c) {
+  shapes out{{"transformer.word_embeddings.weight", {c.vocabulary, c.hidden}}};
+  add_norm(out, "transformer.word_embeddings_layernorm", c.hidden);
+  for (std::int64_t i = 0; i < c.layers; ++i) {
+    const auto layer = "transformer.h." + std::to_string(i) + ".";
+    add_norm(out, layer + "input_layernorm", c.hidden);
+    add_linear(out, layer + "self_attention.query_key_value", 3 * c.hidden, c.hidden);
+    add_linear(out, layer + "self_attention.dense", c.hidden, c.hidden);
+    add_norm(out, layer + "post_attention_layernorm", c.hidden);
+    add_linear(out, layer + "mlp.dense_h_to_4h", 4 * c.hidden, c.hidden);
+    add_linear(out, layer + "mlp.dense_4h_to_h", c.hidden, 4 * c.hidden);
+  }
+  add_norm(out, "transformer.ln_f", c.hidden);
+  return out;
+}
+
 /// The tensors that are listed for each layer, at most.
 constexpr std::int64_t most_in_layer = 16, most_layers = 1 << 12;
 
@@ -317,6 +369,9 @@ std::int64_t layers_listed(const llama_config& c) {
   return c.layers;
 }
 std::int64_t layers_listed(const gpt2_config& c) {
+  return c.layers;
+}
+std::int64_t layers_listed(const bloom_config& c) {
   return c.layers;
 }
 
@@ -339,9 +394,11 @@ result<model_config> parse_model_config(std::string_view text, const std::string
       out = llama_of(from);
     else if (type == "gpt2")
       out = gpt2_of(from);
+    else if (type == "bloom")
+      out = bloom_of(from);
     else
       return refused("has the model_type '" + shown(type) +
-                     "'; Shoal knows albert, llama and gpt2");
+                     "'; Shoal knows albert, llama, gpt2 and bloom");
     if (!from.why.empty()) return refused(from.why);
     return out;
   } catch (const json::exception& error) {
@@ -361,8 +418,12 @@ std::string model_config_json(const model_config& config) {
 }
 
 std::string_view model_type(const model_config& config) {
-  static constexpr std::string_view names[] = {"albert", "llama", "gpt2"};
+  static constexpr std::string_view names[] = {"albert", "llama", "gpt2", "bloom"};
   return names[config.index()];
+}
+
+std::pair<std::int64_t, std::int64_t> ends_of_text(const model_config& config) {
+  return std::visit([](const auto& c) { return std::pair{c.bos, c.eos}; }, config);
 }
 
 result<std::vector<tensor_shape>> tensors_of(const model_config& config) {

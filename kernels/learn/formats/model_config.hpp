@@ -1,9 +1,10 @@
 // Reads and writes config.json, in which Hugging Face's models have their sizes, and lists the
-// tensors that a model of these sizes has. It knows ALBERT, LLaMA and GPT-2.
+// tensors that a model of these sizes has. It knows ALBERT, LLaMA, GPT-2 and BLOOM.
 // Shapes: a linear layer is [out, in], except in GPT-2, which has [in, out]. ALBERT shares one
 // layer in each of its groups. Tied output matrices are in no file.
-// Source: huggingface/transformers, configuration_albert.py, configuration_llama.py and
-// configuration_gpt2.py; the names of the tensors: the modeling files beside them.
+// Source: huggingface/transformers, configuration_albert.py, configuration_llama.py,
+// configuration_gpt2.py and configuration_bloom.py; the names of the tensors: the modeling files
+// beside them.
 #pragma once
 
 #include "kernels/base/result.hpp"
@@ -12,6 +13,7 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -51,10 +53,17 @@ struct gpt2_config {
   bool operator==(const gpt2_config&) const = default;
 };
 
+struct bloom_config {
+  std::int64_t vocabulary = 250880, hidden = 64, layers = 2, heads = 8, positions = 2048;
+  double norm_epsilon = 1e-5, initializer_range = 0.02;
+  std::int64_t bos = 1, eos = 2, pad = 3;
+  bool operator==(const bloom_config&) const = default;
+};
+
 } // namespace hugging_face
 
 using model_config = std::variant<hugging_face::albert_config, hugging_face::llama_config,
-                                  hugging_face::gpt2_config>;
+                                  hugging_face::gpt2_config, hugging_face::bloom_config>;
 
 /// Missing keys have the defaults above, which are those of transformers. Errors call the file
 /// `name`: it is no JSON, or has a model_type that Shoal does not know. A size is not positive or
@@ -65,8 +74,11 @@ result<model_config> load_model_config(const std::filesystem::path& path);
 /// The file's contents: model_type, architectures and all sizes. The same sizes give the same text.
 std::string model_config_json(const model_config& config);
 
-/// 'albert', 'llama' or 'gpt2'.
+/// 'albert', 'llama', 'gpt2' or 'bloom'.
 std::string_view model_type(const model_config& config);
+
+/// The tokens that begin and end a text, as the file gives them.
+std::pair<std::int64_t, std::int64_t> ends_of_text(const model_config& config);
 
 struct tensor_shape {
   std::string name;

@@ -171,7 +171,7 @@ TEST_CASE("beams in a swarm are those of the model alone and survive every death
   learn::beam_search search(beams);
   text next{3, 4, 3, 4, 3, 4};
   while (search.best().size() < count) {
-    auto x = model.ends->embed(next).value();
+    auto x = model.ends->embed(next, 0).value();
     const auto time = next.size() / beams;
     for (std::size_t i = 0; i < caches.size(); ++i) {
       if (time == 1) REQUIRE(caches[i].reorder(search.parents()).ok());

@@ -94,11 +94,32 @@ public:
     inference_server_config config;
     config.model = "m";
     config.layers = layers;
-    for (auto i = layers.first; i < layers.last; ++i) config.blocks.push_back(model_.layers[i]);
+    for (auto i = layers.first; i < layers.last; ++i)
+      config.held.blocks.push_back(model_.layers[i]);
     for (auto i = layers.first; adapter != nullptr && i < layers.last; ++i)
-      config.adapters["adapter"].push_back(adapter->layers[i]);
+      config.held.adapters["adapter"].push_back(adapter->layers[i]);
     config.limits = limits;
     config.dht = directory_;
+    servers.push_back(&host);
+    actors_.push_back(world.spawn<inference_server>(host, std::move(config)));
+    return host;
+  }
+  /// A server that chooses its layers itself.
+  mini_host& add_placed_server(std::uint32_t count,
+                               duration layer_time = std::chrono::milliseconds(1)) {
+    auto& host = world.add_host(fmt::format("server-{}", servers.size()));
+    inference_server_config config;
+    config.model = "m";
+    config.layer_time = layer_time;
+    config.dht = directory_;
+    auto& by = config.placement.emplace();
+    by.layers = static_cast<std::uint32_t>(model_.layers.size());
+    by.count = count;
+    by.every = std::chrono::seconds(20);
+    by.load = [this](layer_span what) {
+      return held_blocks{{model_.layers.begin() + what.first, model_.layers.begin() + what.last},
+                         {}};
+    };
     servers.push_back(&host);
     actors_.push_back(world.spawn<inference_server>(host, std::move(config)));
     return host;

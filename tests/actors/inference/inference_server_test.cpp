@@ -253,3 +253,64 @@ TEST_CASE("an answer may not go to a third host") {
   CHECK(victim.outputs().empty());
   CHECK(lab.seen<misbehaved>() == 1);
 }
+
+TEST_CASE("a pushed step goes on with a session of its client and nothing else") {
+  const auto model = random_model();
+  inference_lab lab(model);
+  lab.add_server({0, 5});
+  lab.world.settle();
+  stranger client(lab), other(lab, "other");
+  client.send(client.step(1, 0, some_values(2, 1)));
+  REQUIRE(client.outputs().size() == 1);
+  const auto push = [&](std::uint64_t session, std::uint32_t from) {
+    auto m = client.step(session, from, some_values(1, 2));
+    m.pushed = 1;
+    other.send(std::move(m)); // the answer goes to the client
+    return client.outputs().size();
+  };
+  CHECK(push(2, 2) == 1); // no such session
+  CHECK(push(1, 0) == 1); // the step begins a session
+  CHECK(push(1, 1) == 1); // the server has these tokens
+  CHECK(push(1, 2) == 2);
+  client.send(client.step(1, 2, some_values(1, 2)));
+  REQUIRE(client.outputs().size() == 3);
+  CHECK(std::ranges::equal(client.outputs()[1].activations.floats(),
+                           client.outputs()[2].activations.floats()));
+  CHECK(other.outputs().empty());
+  CHECK(lab.seen<misbehaved>() == 0);
+}
+
+TEST_CASE("a server pushes its output to the next one which answers the client") {
+  const auto model = random_model();
+  inference_lab lab(model);
+  lab.add_server({0, 2});
+  lab.add_server({2, 5});
+  lab.world.settle();
+  stranger client(lab);
+  const auto open = [&](std::size_t server, std::uint64_t session, layer_span layers) {
+    auto m = client.step(session, 0, some_values(1, 1));
+    m.first = layers.first;
+    m.last = layers.last;
+    caf::send_as(client.actor, lab.actor_of(server), m);
+    lab.world.run_for(100ms);
+  };
+  open(0, 1, {0, 2});
+  open(1, 2, {2, 5});
+  REQUIRE(client.outputs().size() == 2);
+  auto m = client.step(1, 1, some_values(1, 3));
+  m.last = 2;
+  m.push = {{lab.actor_of(1), 2, 77, 2, 5}};
+  client.send(std::move(m));
+  REQUIRE(client.outputs().size() == 4);
+  CHECK(client.outputs()[3].token == 77);
+  CHECK(client.outputs()[3].session == 2);
+  // The client may send the same step itself, as after a push that was late.
+  const auto middle = client.outputs()[2].activations.floats();
+  auto direct = client.step(2, 1, {middle.begin(), middle.end()});
+  direct.first = 2;
+  caf::send_as(client.actor, lab.actor_of(1), direct);
+  lab.world.run_for(100ms);
+  REQUIRE(client.outputs().size() == 5);
+  CHECK(std::ranges::equal(client.outputs()[4].activations.floats(),
+                           client.outputs()[3].activations.floats()));
+}

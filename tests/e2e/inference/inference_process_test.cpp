@@ -1,4 +1,5 @@
 // scenarios/inference/inference_process: texts of one process, with servers in the process.
+#include "kernels/base/rng.hpp"
 #include "scenarios/inference/inference_process.hpp"
 #include "scenarios/inference/inference_swarm.hpp"
 #include "tests/learn/decoder/stories.hpp"
@@ -114,6 +115,32 @@ TEST_CASE("inference process: the published text comes from three servers of one
   all.begin(what);
   const auto ids = test::published(fixture)["greedy_ids"].get<text>();
   CHECK(all.wait().front() == text(ids.begin() + 1, ids.end()));
+}
+
+TEST_CASE("inference process: its layers have the outputs and gradients of one machine") {
+  const auto model = std::make_shared<learn::served_model>(learn::random_served_model(5, 1));
+  std::shared_ptr<learn::remote_layers> layers;
+  {
+    const auto process = alone(model);
+    layers = process->layers();
+    const learn::layer_range range{1, 4};
+    const learn::pass_shape shape{2, 3};
+    std::vector<float> x(shape.tokens() * layers->width()), slopes(x.size());
+    auto random = stream(1, "values");
+    for (auto* each : {&x, &slopes})
+      for (auto& v : *each) v = static_cast<float>(random.normal());
+    const auto block =
+        model->model->block(range, model->part(model->model->block_tensors(range).value())).value();
+    const auto made = layers->forward(range, shape, x, {});
+    REQUIRE_MESSAGE(made.ok(), made.error());
+    CHECK(made->values == block->forward(shape, x).value());
+    const auto back = layers->backward(made->pass, slopes);
+    REQUIRE_MESSAGE(back.ok(), back.error());
+    CHECK(back->activations == block->backward(shape, x, slopes).value());
+    CHECK(layers->backward(made->pass, slopes).error() == "there is no pass 1");
+  }
+  CHECK(layers->forward({0, 5}, {1, 1}, std::vector<float>(32), {}).error() ==
+        "the process has ended");
 }
 
 TEST_CASE("inference process: layers that the model lacks are refused") {

@@ -193,3 +193,73 @@ TEST_CASE("inference: a thousand deaths over real sockets leave the text") {
   SHOAL_NIGHTLY();
   deaths_over_sockets(250, 3, 1000);
 }
+
+TEST_CASE("inference: servers that choose their layers move after deaths and cut no chain") {
+  const auto model = learn::random_served_model(5, 1);
+  inference_swarm what;
+  what.model = &model;
+  what.servers = {{0, 2}, {0, 2}, {0, 2}, {0, 1}, {0, 1}, {0, 1}, {0, 2}, {0, 1}};
+  what.rebalance_every = 10s;
+  what.prompt = {1};
+  what.tokens = 200;
+  what.lifetime = 60s;
+  what.downtime = 20s;
+  std::uint64_t moves = 0, deaths = 0;
+  double placement = 0;
+  constexpr std::uint64_t seeds = 4;
+  for (what.seed = 1; what.seed <= seeds; ++what.seed) {
+    CAPTURE(what.seed);
+    const auto alone = write_alone(model, what.prompt, what.tokens, what.sampling, what.seed, 1);
+    const auto one = run(what);
+    CHECK(one.texts[0] == alone);
+    CHECK(one.cut == 0);
+    moves += one.moves;
+    deaths += one.deaths;
+    placement += one.placement / seeds;
+  }
+  MESSAGE(deaths, " deaths, ", moves, " moves; the weakest layer had ", placement,
+          " of the bound on average");
+  CHECK(moves > 0);
+  CHECK(placement > 0.2);
+
+  what.servers.resize(2);
+  CHECK(run_inference_swarm(what).error() ==
+        "inference: the servers hold 4 layers in all, and the model has 5: add servers, or layers "
+        "to inference.servers");
+}
+
+TEST_CASE("inference: servers that push outputs save half of the round trips") {
+  const auto model = learn::random_served_model(5, 1);
+  inference_swarm what;
+  what.model = &model;
+  what.servers = {{0, 1}, {1, 3}, {3, 5}};
+  what.prompt = {1};
+  what.tokens = 40;
+  const auto direct = run(what);
+  what.push = true;
+  const auto pushed = run(what);
+  CHECK(pushed.texts[0] == direct.texts[0]);
+  const auto per_token = [&](const inference_figures& of) {
+    return to_seconds(of.finished[0] - of.first[0]) / (what.tokens - 1);
+  };
+  // Three round trips of 50 ms become four ways of 25 ms. Each of 5 layers takes 1 ms.
+  MESSAGE(per_token(direct), " s for each token, ", per_token(pushed), " s with pushes");
+  CHECK(per_token(direct) == doctest::Approx(0.155).epsilon(0.02));
+  CHECK(per_token(pushed) == doctest::Approx(0.105).epsilon(0.02));
+}
+
+TEST_CASE("inference: with pushes every death of a server leaves the text") {
+  const auto model = learn::random_served_model(5, 1);
+  auto what = twice(model);
+  what.push = true;
+  const auto alone = write_alone(model, what.prompt, what.tokens, what.sampling, what.seed, 1);
+  CHECK(run(what).texts[0] == alone);
+  const auto [runs, lost] = every_death(what, alone, 1);
+  MESSAGE(runs, " deaths, ", lost, " of a server in use");
+  CHECK(lost > runs / 2);
+  what.lifetime = 20s;
+  what.downtime = 5s;
+  what.tokens = 100;
+  const auto longer = write_alone(model, what.prompt, what.tokens, what.sampling, what.seed, 1);
+  for (what.seed = 1; what.seed <= 10; ++what.seed) CHECK(run(what).texts[0] == longer);
+}

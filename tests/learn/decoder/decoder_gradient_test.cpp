@@ -1,4 +1,4 @@
-// kernels/learn/decoder: gradients against differences of the loss, for both kinds of layers and
+// kernels/learn/decoder: gradients against differences of the loss, for all kinds of layers and
 // for every cut.
 #include "kernels/base/rng.hpp"
 #include "kernels/learn/decoder.hpp"
@@ -14,7 +14,10 @@ using namespace shoal::learn;
 
 namespace {
 
-decoder_config small(bool llama) {
+enum class kind { llama, bytes, gpt2, bloom };
+
+decoder_config small(kind what) {
+  const bool llama = what == kind::llama;
   decoder_config out;
   out.layers = 2;
   out.heads = 4;
@@ -27,6 +30,12 @@ decoder_config small(bool llama) {
   out.mlp = llama ? mlp_kind::swiglu : mlp_kind::gelu;
   out.rotary = llama ? rotary_pairs::interleaved : rotary_pairs::halves;
   out.tied = !llama;
+  if (llama || what == kind::bytes) return out;
+  out.mlp = mlp_kind::gelu_tanh;
+  out.biases = true;
+  out.positions = what == kind::gpt2 ? position_kind::learned : position_kind::alibi;
+  out.embedding_norm = what == kind::bloom;
+  out.tied = what == kind::gpt2;
   return out;
 }
 
@@ -96,9 +105,9 @@ std::vector<float> gradient_of(const decoder& model, const std::vector<float>& p
 } // namespace
 
 TEST_CASE("gradients are the differences of the loss, and no cut changes a bit of them") {
-  for (const bool llama : {true, false}) {
-    CAPTURE(llama);
-    const decoder model(small(llama));
+  for (const auto what : {kind::llama, kind::bytes, kind::gpt2, kind::bloom}) {
+    CAPTURE(what);
+    const decoder model(small(what));
     const auto parameters = rough(model);
     const batch data;
     const auto whole = gradient_of(model, parameters, data, {{0, 2}});
@@ -127,8 +136,8 @@ TEST_CASE("gradients are the differences of the loss, and no cut changes a bit o
 }
 
 TEST_CASE("a layout names each tensor once and has no gaps") {
-  for (const bool llama : {true, false}) {
-    const auto layout = layout_of(small(llama));
+  for (const auto what : {kind::llama, kind::bytes, kind::gpt2, kind::bloom}) {
+    const auto layout = layout_of(small(what));
     std::size_t end = 0;
     for (const auto& slot : layout) {
       CHECK(slot.offset == end);
@@ -147,13 +156,13 @@ TEST_CASE("a layout names each tensor once and has no gaps") {
 }
 
 TEST_CASE("sizes that no model can have are refused with the reason") {
-  auto config = small(true);
+  auto config = small(kind::llama);
   config.kv_heads = 3;
   CHECK(validate(config).error() == "model: 4 heads cannot share 3 kv_heads equally");
-  config = small(true);
+  config = small(kind::llama);
   config.dim = 12;
   CHECK(!validate(config).ok());
-  config = small(true);
+  config = small(kind::llama);
   config.layers = 0;
   CHECK(validate(config).error() == "model: layers is 0; it must be from 1 to 1024");
 }

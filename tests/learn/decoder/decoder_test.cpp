@@ -23,7 +23,7 @@ struct chain {
   }
   /// The logits after each of the tokens.
   std::vector<float> step(const std::vector<token_id>& tokens) {
-    auto x = ends->embed(tokens).value();
+    auto x = ends->embed(tokens, caches.front().length()).value();
     for (std::size_t i = 0; i < blocks.size(); ++i) {
       const cached_step one[] = {{&caches[i], tokens.size(), x}};
       const auto done = blocks[i]->extend(one);
@@ -95,7 +95,7 @@ TEST_CASE("steps of any length have the bits of one pass") {
   auto ids = published(fixture)["greedy_ids"].get<std::vector<token_id>>();
   ids.resize(60);
   const auto block = all.block(0, 5);
-  const auto entered = all.ends()->embed(ids).value();
+  const auto entered = all.ends()->embed(ids, 0).value();
   const auto whole = block->forward({1, 60}, entered).value();
   for (const std::size_t each : {std::size_t{1}, std::size_t{7}, std::size_t{60}}) {
     auto cache = block->make_cache(1, 60).value();
@@ -114,8 +114,8 @@ TEST_CASE("sessions that are computed together have the bits of sessions alone")
   const stories all(file);
   const auto block = all.block(1, 4);
   const auto ends = all.ends();
-  const auto a = ends->embed(std::vector<token_id>{1, 403, 407}).value(),
-             b = ends->embed(std::vector<token_id>{5, 9}).value();
+  const auto a = ends->embed(std::vector<token_id>{1, 403, 407}, 0).value(),
+             b = ends->embed(std::vector<token_id>{5, 9}, 0).value();
   std::vector<float> alone_a = a, alone_b = b, both_a = a, both_b = b;
   auto cache_a = block->make_cache(1, 8).value(), cache_b = block->make_cache(1, 4).value();
   const cached_step only_a[] = {{&cache_a, 3, alone_a}}, only_b[] = {{&cache_b, 2, alone_b}};
@@ -134,7 +134,7 @@ TEST_CASE("a cache that was rolled back or reordered goes on as if nothing had b
   const auto block = all.block(0, 5);
   const auto ends = all.ends();
   const auto run = [&](kv_cache& cache, const std::vector<token_id>& tokens) {
-    auto x = ends->embed(tokens).value();
+    auto x = ends->embed(tokens, cache.length()).value();
     const cached_step one[] = {{&cache, tokens.size() / cache.samples(), x}};
     REQUIRE(block->extend(one).ok());
     return x;
@@ -174,6 +174,6 @@ TEST_CASE("steps that do not fit are refused with the reason and change nothing"
   CHECK(refused(*other, 1, one) == "cache: it belongs to another block");
   CHECK(cache.length() == 0);
   CHECK(!block->make_cache(1, 513).ok());
-  CHECK(!all.ends()->embed(std::vector<token_id>{512}).ok());
+  CHECK(!all.ends()->embed(std::vector<token_id>{512}, 0).ok());
   CHECK(!all.model->block({4, 6}, all.parameters).ok());
 }

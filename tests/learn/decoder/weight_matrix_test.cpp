@@ -32,7 +32,7 @@ double mean_loss(const test::stories& of, weight_format format, const std::vecto
   bytes = block->weight_bytes();
   const auto ends = of.ends();
   const auto time = ids.size() - 1;
-  const auto x = ends->embed(std::span(ids).first(time)).value();
+  const auto x = ends->embed(std::span(ids).first(time), 0).value();
   const auto out = block->forward({1, static_cast<std::int64_t>(time)}, x).value();
   const auto logits = ends->logits(out).value();
   double sum = 0;

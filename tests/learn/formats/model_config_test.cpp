@@ -43,6 +43,12 @@ TEST_CASE("config.json: the parameters of published models are counted") {
   // LLaMA-7B and GPT-2 small, as their papers' code counts them.
   CHECK(parameter_count(*tensors_of(llama_config{})) == 6'738'415'616);
   CHECK(parameter_count(*tensors_of(gpt2_config{})) == 124'439'808);
+  // BLOOM-560m, as its page counts it.
+  bloom_config bloom;
+  bloom.hidden = 1024;
+  bloom.layers = 24;
+  bloom.heads = 16;
+  CHECK(parameter_count(*tensors_of(bloom)) == 559'214'592);
 }
 
 TEST_CASE("config.json: a written config reads back equal") {
@@ -54,8 +60,10 @@ TEST_CASE("config.json: a written config reads back equal") {
   llama.tied = true;
   gpt2_config gpt2;
   gpt2.intermediate = 5;
+  bloom_config bloom;
+  bloom.heads = 4;
   for (const model_config& config :
-       {model_config(albert), model_config(llama), model_config(gpt2)}) {
+       {model_config(albert), model_config(llama), model_config(gpt2), model_config(bloom)}) {
     const auto read = parse_model_config(model_config_json(config), "c");
     REQUIRE_MESSAGE(read.ok(), read.error());
     CHECK(*read == config);
@@ -71,8 +79,9 @@ TEST_CASE("config.json: what Shoal does not know is refused by its name") {
   CHECK(error_of("{").starts_with("model: 'config.json' cannot be understood ("));
   CHECK(error_of("[]") ==
         "model: 'config.json' is no config.json of a model: it has no model_type");
-  CHECK(error_of(R"({"model_type":"bert"})") ==
-        "model: 'config.json' has the model_type 'bert'; Shoal knows albert, llama and gpt2");
+  CHECK(
+      error_of(R"({"model_type":"bert"})") ==
+      "model: 'config.json' has the model_type 'bert'; Shoal knows albert, llama, gpt2 and bloom");
   CHECK(error_of(R"({"model_type":"albert","hidden_size":10,"num_attention_heads":3})") ==
         "model: 'config.json' has hidden_size 10, which its 3 num_attention_heads do not divide");
   CHECK(error_of(R"({"model_type":"albert","hidden_size":0})") ==

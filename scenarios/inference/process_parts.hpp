@@ -1,0 +1,130 @@
+// The parts of an inference_process: the actors that take answers, and the text on which the hosts
+// of a swarm agree. Private to inference_process.cpp.
+#pragma once
+
+#include "actors/inference/blocking_passes.hpp"
+#include "actors/inference/messages.hpp"
+#include "actors/inference/observations.hpp"
+#include "actors/observe.hpp"
+#include "actors/protocol_actor.hpp"
+#include "netem/wire/network.hpp"
+#include "scenarios/inference/inference_process.hpp"
+#include "scenarios/inference/model_pieces.hpp"
+#include "scenarios/observe/node_report.hpp"
+
+#include <fmt/format.h>
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace shoal::scenarios {
+
+/// A text that is being written. Its mutex is held during callbacks.
+struct text_in_work {
+  std::mutex guard;
+  bool over = false;
+  writing what;
+  caf::actor client, reader;
+};
+
+/// Takes the answer of a client, and ends.
+class answer_reader final : public actors::protocol_actor {
+public:
+  answer_reader(caf::actor_config& config, actors::host& on,
+                std::function<void(const std::string&)> then)
+      : protocol_actor(config, on), then_(std::move(then)) {}
+  caf::behavior make_behavior() override {
+    return {[this](const actors::generated& m) {
+              then_(m.why);
+              quit();
+            },
+            [this](const actors::tick&) { quit(); }};
+  }
+  void on_exit() override {
+    then_ = nullptr;
+    protocol_actor::on_exit();
+  }
+
+private:
+  std::function<void(const std::string&)> then_;
+};
+
+/// Takes the answers of a pass_client for a program that waits for them.
+class pass_reader final : public actors::protocol_actor {
+public:
+  pass_reader(caf::actor_config& config, actors::host& on,
+              std::weak_ptr<actors::blocking_passes> to)
+      : protocol_actor(config, on), to_(std::move(to)) {}
+  caf::behavior make_behavior() override {
+    return {[this](const actors::layers_done& m) {
+      if (const auto to = to_.lock()) to->answer(m);
+    }};
+  }
+
+private:
+  std::weak_ptr<actors::blocking_passes> to_;
+};
+
+/// The text on which all hosts of a swarm agree.
+inline std::string swarm_text(const learn::served_model& model) {
+  return fmt::format("inference\n{}\n{}\n", model.name, model.identity().hex());
+}
+
+inline std::string other_model(const std::string& mine, const std::string& theirs) {
+  const auto name = [](const std::string& text) {
+    const auto from = text.find('\n');
+    if (!text.starts_with("inference\n")) return std::string{};
+    return text.substr(from + 1, text.find('\n', from + 1) - from - 1);
+  };
+  const auto here = name(mine), there = name(theirs);
+  if (there.empty()) return "it trains a model, and serves none";
+  return here == there ? fmt::format("its model {} has other weights than the one here", there)
+                       : fmt::format("it serves the model {}, and not {}", there, here);
+}
+
+/// A host on the other end of a link, for people.
+inline std::string link_name(const netem::wire::connected_peer& other) {
+  return other.address.empty() ? other.name : fmt::format("{} ({})", other.name, other.address);
+}
+
+/// The news of a route or of a lost server. Empty for other observations. name_of(peer) names a
+/// server.
+template <class Name>
+std::optional<inference_news> news_of(const actors::observation& seen, Name name_of) {
+  inference_news out;
+  if (const auto* route = actors::get_if<actors::route_chosen>(&seen)) {
+    out.what = inference_news::kind::route;
+    out.writing = route->request;
+    for (const auto& hop : route->hops) {
+      out.hops.push_back({name_of(hop.server), hop.layers});
+      out.text += fmt::format("{}{} on {}", out.text.empty() ? "layers " : ", ",
+                              to_text(hop.layers), out.hops.back().server);
+    }
+    return out;
+  }
+  const auto* lost = actors::get_if<actors::span_lost>(&seen);
+  if (lost == nullptr) return std::nullopt;
+  out.what = inference_news::kind::lost;
+  out.writing = lost->request;
+  out.text = fmt::format("{}: {}", name_of(lost->server), lost->reason());
+  return out;
+}
+
+/// The parts of a server's report that do not change, after a life of `up`.
+inline node_report report_of(const inference_place& place, const learn::served_model& model,
+                             duration up) {
+  node_report out;
+  out.name = place.name;
+  out.scenario = model.name;
+  out.version = place.version;
+  out.role = "server";
+  out.phase = "joining";
+  out.up_seconds = to_seconds(up);
+  return out;
+}
+
+} // namespace shoal::scenarios
