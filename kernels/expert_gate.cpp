@@ -65,8 +65,7 @@ void expert_gate::backward(std::span<const float> parameters, std::span<const fl
   for (std::size_t n = 0; n < h.size(); ++n)
     scaled[n] = static_cast<float>(h[n] * scale[n % width_]);
   linear_backward(keys, width_, scaled, gradient_scores, of_keys, {}, back);
-  // of_keys is the gradient for keys that are divided by a constant norm, in units of that norm:
-  // the part along the key vector of each feature is what the norm takes away.
+  // A feature's keys have a fixed norm. So the part of the gradient along these keys has no effect.
   auto sum = gradient_sum.subspan(2 * width_);
   for (std::size_t i = 0; i < width_; ++i) {
     const auto row = keys.subspan(i * keys_, keys_);

@@ -22,6 +22,14 @@ std::vector<float> mixture_network::initial_parameters(std::uint64_t seed) const
   return out;
 }
 
+std::map<kernels::expert_place, std::vector<routed_row>>
+rows_by_expert(const std::vector<std::vector<expert_choice>>& chosen) {
+  std::map<kernels::expert_place, std::vector<routed_row>> out;
+  for (std::size_t n = 0; n < chosen.size(); ++n)
+    for (std::size_t c = 0; c < chosen[n].size(); ++c) out[chosen[n][c].place].push_back({n, c});
+  return out;
+}
+
 mixture_pass::mixture_pass(const mixture_network& of, std::span<const float> parameters,
                            std::vector<std::byte> samples)
     : net_(of), parameters_(parameters), samples_(std::move(samples)), width_(of.ends().width()) {
@@ -93,6 +101,24 @@ std::vector<float> mixture_pass::gradient_of(std::size_t row, std::size_t choice
   const auto w = static_cast<float>(weight_of(row, choice));
   std::vector<float> out(width_);
   for (std::size_t i = 0; i < width_; ++i) out[i] = w * upstream_[row * width_ + i];
+  return out;
+}
+
+std::vector<float> mixture_pass::inputs_of(std::span<const routed_row> rows) const {
+  std::vector<float> out;
+  for (const auto& each : rows) {
+    const auto one = row(each.row);
+    out.insert(out.end(), one.begin(), one.end());
+  }
+  return out;
+}
+
+std::vector<float> mixture_pass::gradients_of(std::span<const routed_row> rows) const {
+  std::vector<float> out;
+  for (const auto& each : rows) {
+    const auto one = gradient_of(each.row, each.choice);
+    out.insert(out.end(), one.begin(), one.end());
+  }
   return out;
 }
 

@@ -1,5 +1,5 @@
-// A network of layers of experts: an entrance from samples to rows, layers that each add the
-// weighted outputs of some experts to a row, and an exit with a loss.
+// A network of layers of experts. The entrance turns samples into rows. Each layer adds the
+// weighted outputs of some experts to a row. The exit has the loss.
 //   x_0 = enter(sample);  x_{l+1} = x_l + sum_e w_e expert_e(x_l);  loss = leave(x_L)
 // w is the softmax of the gate's logits over those chosen experts that answered. If none answered,
 // the row passes the layer as it is. On the way back an expert without an answer is a constant.
@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <vector>
@@ -48,7 +49,7 @@ public:
 
 struct mixture_shape {
   std::size_t layers = 4;
-  std::vector<std::uint32_t> grid; ///< of the experts of each layer
+  std::vector<std::uint32_t> grid; ///< the experts of each layer stand on it
   double balance = 0;              ///< factor of the balance loss (expert_gate::balance())
 };
 
@@ -86,12 +87,20 @@ struct expert_choice {
   std::vector<float> gradient{}; ///< [width], with respect to the expert's input
 };
 
+/// The rows that an expert gets: for each its number, and the place of the expert in its choices.
+struct routed_row {
+  std::size_t row = 0, choice = 0;
+};
+/// The same for each expert that is chosen, ascending.
+std::map<kernels::expert_place, std::vector<routed_row>>
+rows_by_expert(const std::vector<std::vector<expert_choice>>& chosen);
+
 /// One pass of samples, forward and back. A plain state machine:
 ///   advance() for each layer from the first, leave(), retreat() for each layer from the last,
 ///   finish().
 class mixture_pass {
 public:
-  /// Requires: `of` and `parameters` outlive the pass, whole samples.
+  /// Requires: the network and its parameters outlive the pass, whole samples.
   mixture_pass(const mixture_network& of, std::span<const float> parameters,
                std::vector<std::byte> samples);
 
@@ -115,6 +124,9 @@ public:
   std::vector<std::vector<expert_choice>>& chosen() noexcept { return layers_[at_].chosen; }
   /// The gradient with respect to the output of one expert of one row.
   std::vector<float> gradient_of(std::size_t row, std::size_t choice) const;
+  /// The inputs of one expert, and the gradients with respect to its outputs: [rows.size(), width].
+  std::vector<float> inputs_of(std::span<const routed_row> rows) const;
+  std::vector<float> gradients_of(std::span<const routed_row> rows) const;
   double weight_of(std::size_t row, std::size_t choice) const {
     return layers_[at_].weights[row][choice];
   }

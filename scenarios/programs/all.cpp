@@ -7,7 +7,8 @@
 #define SHOAL_PROGRAMS(X)                                                                          \
   X(training)                                                                                      \
   X(averaging_study)                                                                               \
-  X(inference)
+  X(inference)                                                                                     \
+  X(staleness_study)
 
 namespace shoal::scenarios {
 
