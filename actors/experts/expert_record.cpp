@@ -76,7 +76,9 @@ void expert_cache::read(const prefix& which, const found& answer, const host& he
 }
 
 bool expert_cache::counts(const entry& one, std::int64_t utc_ns, duration now) const {
-  if (one.holder.expires_utc_ns <= utc_ns || gone_.contains(one.holder.peer)) return false;
+  if (one.holder.expires_utc_ns <= utc_ns) return false;
+  const auto gone = gone_.find(one.holder.peer);
+  if (gone != gone_.end() && one.holder.expires_utc_ns <= gone->second) return false;
   const auto banned = banned_until_.find(one.holder.peer);
   return banned == banned_until_.end() || banned->second <= now;
 }
@@ -112,6 +114,16 @@ std::optional<expert_holder> expert_cache::holder(const expert_id& which, std::i
 
 void expert_cache::failed(peer_id host, duration now) {
   banned_until_[host] = now + options_.ban;
+}
+
+void expert_cache::moved(const expert_id& which, peer_id from) {
+  auto parent = which;
+  if (parent.place.empty()) return;
+  parent.place.pop_back();
+  if (const auto found = dictionaries_.find(parent); found != dictionaries_.end())
+    std::erase_if(found->second.entries, [&](const entry& each) {
+      return each.at == which.place.back() && each.holder.peer == from;
+    });
 }
 
 void expert_cache::drop_old(duration now) {

@@ -61,6 +61,7 @@ struct expert_cache_options {
   duration fresh = std::chrono::seconds(30);      ///< a dictionary is read this often
   duration fresh_empty = std::chrono::seconds(5); ///< the same for one without live coordinates
   duration ban = std::chrono::seconds(15);        ///< a host that failed gets nothing for so long
+  duration record_lifetime = std::chrono::minutes(1);
 };
 
 /// The dictionaries of prefixes that a client has read. A coordinate is alive while a record that
@@ -82,8 +83,13 @@ public:
                                       duration now) const;
   /// The host gets nothing for a while, as it did not answer.
   void failed(peer_id host, duration now);
-  /// The host has died. Records that it wrote before do not count any more.
-  void gone(peer_id host) { gone_.insert(host); }
+  /// The host holds the expert no more.
+  void moved(const expert_id& which, peer_id from);
+  /// The host died at that time (UTC), or was cut off. Records that it may have written before do
+  /// not count. One that was cut off comes back with a later record.
+  void gone(peer_id host, std::int64_t utc_ns) {
+    gone_[host] = utc_ns + options_.record_lifetime.count();
+  }
   /// Drops dictionaries that nobody needed for long.
   void drop_old(duration now);
   std::size_t size() const noexcept { return dictionaries_.size(); }
@@ -102,7 +108,7 @@ private:
   expert_cache_options options_;
   std::map<prefix, dictionary> dictionaries_;
   std::map<peer_id, duration> banned_until_;
-  std::set<peer_id> gone_;
+  std::map<peer_id, std::int64_t> gone_; // records count that end later than this
 };
 
 } // namespace shoal::actors

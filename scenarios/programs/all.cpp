@@ -8,6 +8,7 @@
   X(training)                                                                                      \
   X(averaging_study)                                                                               \
   X(inference)                                                                                     \
+  X(experts)                                                                                       \
   X(staleness_study)
 
 namespace shoal::scenarios {

@@ -215,8 +215,10 @@ TEST_CASE("a client's cache counts records until they expire and leaves failed h
   cache.failed(peers[0], 0s);
   CHECK(cache.holder({0, {5}}, utc, 1s)->peer == peers[1]);
   CHECK(cache.holder({0, {5}}, utc, 15s)->peer == peers[0]);
-  cache.gone(peers[1]);
+  cache.gone(peers[1], utc);
   CHECK(cache.alive(root, later, 15s).empty());
+  cache.gone(peers[1], utc - 1); // the record is a later one
+  CHECK(cache.alive(root, later, 15s) == std::vector<std::uint32_t>{2, 5});
   CHECK_FALSE(cache.holder({0, {}}, utc, 0s));
   CHECK_FALSE(cache.holder({0, {7}}, utc, 0s));
   cache.read(root, {}, reader, 20s);
