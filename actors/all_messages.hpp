@@ -9,6 +9,7 @@
 #include "actors/data/messages.hpp"
 #include "actors/data/proof_messages.hpp"
 #include "actors/dht/messages.hpp"
+#include "actors/experts/messages.hpp"
 #include "actors/host_messages.hpp"
 #include "actors/inference/messages.hpp"
 #include "actors/message_list.hpp"
@@ -22,6 +23,6 @@ namespace shoal::actors {
 using all_messages =
     joined<averager_messages, dht_messages, data_messages, proof_messages, averaging_messages,
            state_messages, host_messages, reachability_messages, trust_messages, guard_messages,
-           verdict_messages, inference_messages>;
+           verdict_messages, inference_messages, expert_messages>;
 
 } // namespace shoal::actors

@@ -7,7 +7,9 @@
 #define SHOAL_PROGRAMS(X)                                                                          \
   X(training)                                                                                      \
   X(averaging_study)                                                                               \
-  X(inference)
+  X(inference)                                                                                     \
+  X(experts)                                                                                       \
+  X(staleness_study)
 
 namespace shoal::scenarios {
 

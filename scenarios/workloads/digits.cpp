@@ -6,17 +6,15 @@
 #include "kernels/base/rng.hpp"
 #include "kernels/perceptron.hpp"
 #include "scenarios/methods/method.hpp"
-#include "scenarios/workloads/idx_file.hpp"
+#include "scenarios/workloads/image_samples.hpp"
 #include "scenarios/workloads/prepared.hpp"
 #include "scenarios/workloads/workload.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 #include <limits>
 #include <memory>
-#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -97,53 +95,10 @@ private:
   bool wrong_;
 };
 
-/// All samples, in a random order that does not depend on the run's seed.
-struct digit_samples {
-  std::size_t bytes = 0, training = 0;
-  std::vector<std::byte> all;
-
-  std::size_t count() const { return all.size() / bytes; }
-  std::span<const std::byte> sample(std::size_t i) const {
-    return std::span(all).subspan(i * bytes, bytes);
-  }
-};
-
-result<digit_samples> read_samples(const digits_options& from) {
-  const auto images = read_idx(from.images), labels = read_idx(from.labels);
-  if (!images) return failure{images.error()};
-  if (!labels) return failure{labels.error()};
-  const auto count = images->dimensions.front(), size = images->values.size() / count;
-  if (size != from.size)
-    return failure{fmt::format("{}: has images of {} bytes, and workload.size is {}", from.images,
-                               size, from.size)};
-  if (labels->values.size() != count)
-    return failure{fmt::format("{}: has {} labels, and {} has {} images", from.labels,
-                               labels->values.size(), from.images, count)};
-  if (count < 10)
-    return failure{fmt::format("{}: has {} images: 10 are needed", from.images, count)};
-  for (const auto label : labels->values)
-    if (label >= from.classes)
-      return failure{fmt::format("{}: has a label {}, and workload.classes is {}", from.labels,
-                                 label, from.classes)};
-  std::vector<std::size_t> order(count);
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  auto random = stream(0, "digits.order");
-  random.shuffle(std::span(order));
-  digit_samples out{size + 1, count - count / 10, {}};
-  out.all.reserve(count * out.bytes);
-  for (const auto i : order) {
-    const auto* first = images->values.data() + i * size;
-    std::transform(first, first + size, std::back_inserter(out.all),
-                   [](unsigned char x) { return std::byte{x}; });
-    out.all.push_back(std::byte{labels->values[i]});
-  }
-  return out;
-}
-
 /// The images in passes, each in another order that the seed decides.
 class digits_source final : public actors::sample_source {
 public:
-  digits_source(std::shared_ptr<const digit_samples> from, std::uint64_t seed)
+  digits_source(std::shared_ptr<const image_samples> from, std::uint64_t seed)
       : from_(std::move(from)), seed_(seed) {}
   std::uint32_t sample_bytes() const override { return static_cast<std::uint32_t>(from_->bytes); }
   void read(std::uint64_t index, std::span<std::byte> out) const override {
@@ -153,7 +108,7 @@ public:
   }
 
 private:
-  std::shared_ptr<const digit_samples> from_;
+  std::shared_ptr<const image_samples> from_;
   std::uint64_t seed_;
 };
 
@@ -161,7 +116,7 @@ class prepared_digits final : public prepared_workload {
 public:
   prepared_digits(const scenario& from, const digits_options& options,
                   const kernels::optimizer_config& optimizer,
-                  std::shared_ptr<const digit_samples> samples)
+                  std::shared_ptr<const image_samples> samples)
       : scenario_(from), optimizer_(optimizer), samples_(std::move(samples)),
         work_(std::make_shared<const digits_work>(options, optimizer, from.seed)),
         source_(samples_ ? std::make_shared<const digits_source>(samples_, from.seed) : nullptr) {}
@@ -205,7 +160,7 @@ private:
 
   scenario scenario_;
   kernels::optimizer_config optimizer_;
-  std::shared_ptr<const digit_samples> samples_;
+  std::shared_ptr<const image_samples> samples_;
   std::shared_ptr<const digits_work> work_;
   std::shared_ptr<const actors::sample_source> source_;
 };
@@ -214,11 +169,12 @@ result<std::unique_ptr<prepared_workload>> prepare(const scenario& from, bool ne
   const auto optimizer = optimizer_of(from.training.optimizer);
   if (!optimizer) return failure{optimizer.error()};
   const auto& options = from.workload.as<digits_options>();
-  auto samples = read_samples(options);
+  auto samples = read_image_samples(options.images, options.labels,
+                                    {options.size, options.classes, "workload"});
   if (!samples && needs_data) return failure{samples.error()};
   return std::unique_ptr<prepared_workload>{std::make_unique<prepared_digits>(
       from, options, *optimizer,
-      samples ? std::make_shared<const digit_samples>(std::move(*samples)) : nullptr)};
+      samples ? std::make_shared<const image_samples>(std::move(*samples)) : nullptr)};
 }
 
 template <class V>

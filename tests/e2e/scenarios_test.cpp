@@ -1,9 +1,11 @@
 // Every scenario that comes with the project loads, runs for a while and breaks nothing.
 #include "scenarios/bench/averaging_study.hpp"
 #include "scenarios/programs/program.hpp"
+#include "scenarios/programs/staleness_study.hpp"
 #include "scenarios/runner/runner.hpp"
 #include "scenarios/schema/load.hpp"
 #include "scenarios/workloads/workload.hpp"
+#include "tests/support/reference_data.hpp"
 
 #include <doctest/doctest.h>
 
@@ -35,6 +37,16 @@ void try_study(scenarios::averaging_study what) {
   }
 }
 
+/// False: the images are not here.
+bool shorten_staleness(scenarios::staleness_study& what) {
+  const auto images = reference_file("mnist_t10k/t10k-images-idx3-ubyte.gz");
+  if (images.empty()) return false;
+  what.images = images.string();
+  what.labels = (images.parent_path() / "t10k-labels-idx1-ubyte.gz").string();
+  what.updates = what.evaluate_every = 32;
+  return true;
+}
+
 /// A scenario that shows what lies beyond a guarantee is warned about. No other one may be.
 bool is_meant(const std::string& file, const std::string& warning) {
   return file.ends_with("byzantine.yaml") &&
@@ -56,6 +68,11 @@ TEST_CASE("every scenario of the project runs for its first half minute without 
     }
     if (loaded.value->program.options.holds<scenarios::averaging_study>()) {
       try_study(loaded.value->program.as<scenarios::averaging_study>());
+      continue;
+    }
+    if (loaded.value->program.options.holds<scenarios::staleness_study>() &&
+        !shorten_staleness(loaded.value->program.as<scenarios::staleness_study>())) {
+      MESSAGE(file << ": no images in $SHOAL_DATA or ../shared/data");
       continue;
     }
     if (const auto& program = loaded.value->program.definition(); !program.on_runner()) {

@@ -1,0 +1,120 @@
+#include "actors/experts/expert_batch.hpp"
+
+#include "kernels/base/check.hpp"
+#include "kernels/reduce_weighted_mean.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace shoal::actors {
+
+payload expert_state::pack(std::size_t bytes) const {
+  if (bytes != 0) return payload::size_only(bytes);
+  std::vector<float> out(parameters);
+  out.insert(out.end(), optimizer.begin(), optimizer.end());
+  return payload{std::move(out)};
+}
+
+result<expert_state> expert_state::unpack(const payload& from, std::size_t parameters,
+                                          std::uint64_t steps, std::size_t bytes) {
+  const auto floats = parameters + kernels::amsgrad_state_size(parameters);
+  expert_state out;
+  out.steps = steps;
+  out.parameters.resize(parameters);
+  out.optimizer.resize(floats - parameters);
+  if (bytes != 0) {
+    if (from.size() != bytes || !from.is_size_only())
+      return failure{"a copy of an expert has another size"};
+    return out;
+  }
+  if (from.is_size_only() || from.size() != floats * sizeof(float))
+    return failure{"a copy of an expert has another size"};
+  const auto* at = from.bytes().data();
+  if (parameters > 0) {
+    std::memcpy(out.parameters.data(), at, parameters * sizeof(float));
+    std::memcpy(out.optimizer.data(), at + parameters * sizeof(float),
+                out.optimizer.size() * sizeof(float));
+  }
+  const auto negative = [&](float s) { return s < 0; };
+  if (!kernels::all_finite(out.parameters) || !kernels::all_finite(out.optimizer) ||
+      std::any_of(out.optimizer.begin() + static_cast<std::ptrdiff_t>(parameters),
+                  out.optimizer.end(), negative))
+    return failure{"a copy of an expert has a value that no optimizer makes"};
+  return out;
+}
+
+void task_pools::add(const expert_id& which, expert_task task) {
+  SHOAL_CHECK(!is_full(), "a full server refuses requests");
+  const pool where{which, !task.gradient.empty()};
+  auto& queue = pools_[where];
+  if (queue.empty()) oldest_[last_ + 1] = where;
+  queue.push_back({++last_, std::move(task)});
+  ++waiting_;
+}
+
+std::optional<task_pools::batch> task_pools::next() {
+  if (oldest_.empty()) return std::nullopt;
+  const auto where = oldest_.begin()->second;
+  oldest_.erase(oldest_.begin());
+  auto& queue = pools_.at(where);
+  batch out{where.first, where.second, {}};
+  std::size_t rows = 0;
+  while (!queue.empty()) {
+    const auto more = queue.front().what.x.size() / width_;
+    if (!out.tasks.empty() && rows + more > most_rows_) break;
+    rows += more;
+    out.tasks.push_back(std::move(queue.front().what));
+    queue.pop_front();
+    --waiting_;
+  }
+  if (queue.empty())
+    pools_.erase(where);
+  else
+    oldest_[queue.front().order] = where;
+  return out;
+}
+
+std::vector<expert_task> task_pools::drop(const expert_id& which) {
+  std::vector<expert_task> out;
+  for (const bool backward : {false, true}) {
+    const auto found = pools_.find({which, backward});
+    if (found == pools_.end()) continue;
+    oldest_.erase(found->second.front().order);
+    waiting_ -= found->second.size();
+    for (auto& each : found->second) out.push_back(std::move(each.what));
+    pools_.erase(found);
+  }
+  return out;
+}
+
+void compute(expert_work& what) {
+  std::vector<float> x, gradient;
+  for (const auto& task : what.batch.tasks) {
+    x.insert(x.end(), task.x.begin(), task.x.end());
+    gradient.insert(gradient.end(), task.gradient.begin(), task.gradient.end());
+  }
+  std::vector<float> sum(what.batch.backward ? what.state->parameters.size() : 0);
+  auto out = what.batch.backward ? what.block->backward(what.state->parameters, x, gradient, sum)
+                                 : what.block->forward(what.state->parameters, x);
+  if (!out || !kernels::all_finite(*out) || !kernels::all_finite(sum)) {
+    what.failed = true;
+    return;
+  }
+  if (what.batch.backward) {
+    auto next = std::make_shared<expert_state>(*what.state);
+    kernels::amsgrad_step(what.optimizer, ++next->steps, sum, next->parameters, next->optimizer);
+    if (!kernels::all_finite(next->parameters)) {
+      what.failed = true;
+      return;
+    }
+    what.state = std::move(next);
+  }
+  auto at = out->begin();
+  for (const auto& task : what.batch.tasks) {
+    const auto end = at + static_cast<std::ptrdiff_t>(task.x.size());
+    what.results.emplace_back(at, end);
+    at = end;
+  }
+}
+
+} // namespace shoal::actors

@@ -1,0 +1,449 @@
+#include "actors/experts/expert_server.hpp"
+
+#include "actors/dht/messages.hpp"
+#include "actors/inference/activations.hpp"
+#include "actors/observe.hpp"
+#include "kernels/base/check.hpp"
+#include "kernels/base/digest.hpp"
+
+#include <caf/actor_cast.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace shoal::actors {
+
+namespace {
+
+constexpr auto codec = kernels::codec::none;
+
+/// The number of an expert on its grid, which names the stream of its initial parameters.
+std::uint64_t number_of(const expert_place& place, const std::vector<std::uint32_t>& grid) {
+  std::uint64_t out = 0;
+  for (std::size_t d = 0; d < place.size(); ++d) out = out * grid[d] + place[d];
+  return out;
+}
+
+} // namespace
+
+expert_server::expert_server(caf::actor_config& config, host& on, expert_server_config options)
+    : protocol_actor(config, on), options_(std::move(options)),
+      pools_(options_.block->width(), options_.most_rows, options_.most_waiting) {
+  for (const auto& each : options_.experts)
+    SHOAL_CHECK(is_on_grid(each.layer, each.place), "a server's experts are on the grid");
+}
+
+void expert_server::on_exit() {
+  options_.dht = nullptr;
+  servers_.clear();
+  experts_.clear();
+  copies_.clear();
+  running_.reset();
+  pools_ = task_pools(1, 1, 1);
+  protocol_actor::on_exit();
+}
+
+caf::behavior expert_server::make_behavior() {
+  for (const auto& each : std::exchange(options_.experts, {})) {
+    auto state = std::make_shared<expert_state>();
+    state->parameters = options_.block->initial_parameters(
+        stream(options_.seed, "experts.initial", each.layer, number_of(each.place, options_.grid))
+            .next());
+    state->optimizer.resize(kernels::amsgrad_state_size(state->parameters.size()));
+    hold(each, std::move(state), false);
+  }
+  publish();
+  set_timer(options_.renew, renewal);
+  set_timer(options_.copy_every / 4, copying);
+  ask(expert_hosts_key(options_.model), question::servers, {});
+  return {
+      [this](const expert_pass& m) { receive(m); },
+      [this](const expert_copy& m) { receive(m); },
+      [this](const found& m) { receive(m); },
+      [this](const work_done&) { computed(); },
+      [this](const tick& t) {
+        switch (t.kind) {
+        case renewal:
+          publish();
+          read_own_prefixes();
+          ask(expert_hosts_key(options_.model), question::servers, {});
+          set_timer(options_.renew, renewal);
+          break;
+        case copying:
+          send_copies();
+          for (const auto& [which, copy] : copies_)
+            if (now() >= copy.received + 4 * options_.copy_every) check_owner(which);
+          set_timer(options_.copy_every, copying);
+          break;
+        case offer_over:
+          if (const auto found = revivals_.find(t.token); found != revivals_.end())
+            ask(revival_key(options_.model, found->second), question::offers, found->second);
+          break;
+        case check_again:
+          if (const auto found = revivals_.find(t.token); found != revivals_.end()) {
+            const auto which = found->second;
+            revivals_.erase(found);
+            if (const auto copy = copies_.find(which);
+                copy != copies_.end() && copy->second.revival == t.token) {
+              copy->second.revival = 0;
+              check_owner(which);
+            }
+          }
+          break;
+        }
+      },
+  };
+}
+
+bool expert_server::is_on_grid(std::uint32_t layer, const expert_place& place) const {
+  if (layer >= options_.layers || place.size() != options_.grid.size()) return false;
+  for (std::size_t d = 0; d < place.size(); ++d)
+    if (place[d] >= options_.grid[d]) return false;
+  return true;
+}
+
+// -- passes ---------------------------------------------------------------------------------------
+
+void expert_server::receive(const expert_pass& m) {
+  if (!is_senders(m.reply_to)) return misbehaviour(0, "a pass whose answer goes to another host");
+  expert_task task;
+  task.key = {sender_peer(), m.request};
+  task.reply_to = m.reply_to;
+  task.request = m.request;
+  task.version = m.version;
+  const expert_id which{m.layer, m.place};
+  const auto expert = experts_.find(which);
+  if (expert == experts_.end()) return refuse(task, expert_refusal::unknown_expert);
+  if (m.rows == 0 || m.rows > options_.most_rows) return refuse(task, expert_refusal::wrong_values);
+  const auto width = options_.block->width();
+  const bool backward = !m.gradient.empty();
+  if (backward) {
+    const auto seen = log_.begin(task.key);
+    if (seen == request_log::seen::underway) return;
+    if (seen == request_log::seen::answered) {
+      here().observe(expert_repeat_answered{m.request});
+      return send(m.reply_to,
+                  expert_answer{m.request, expert->second.state->steps, log_.answer(task.key)});
+    }
+  }
+  const auto refuse_new = [&](expert_refusal why) {
+    if (backward) log_.refused(task.key);
+    refuse(task, why);
+  };
+  const auto steps = expert->second.state->steps;
+  if (backward && options_.most_staleness > 0 && steps > m.version + options_.most_staleness)
+    return refuse_new(expert_refusal::stale);
+  auto x = unpack_activations(codec, m.x, m.rows, width, options_.sized);
+  if (!x) return refuse_new(expert_refusal::wrong_values);
+  task.x = std::move(*x);
+  if (backward) {
+    auto gradient = unpack_activations(codec, m.gradient, m.rows, width, options_.sized);
+    if (!gradient) return refuse_new(expert_refusal::wrong_values);
+    task.gradient = std::move(*gradient);
+  }
+  if (pools_.is_full()) return refuse_new(expert_refusal::too_many);
+  pools_.add(which, std::move(task));
+  start_batch();
+}
+
+void expert_server::refuse(const expert_task& what, expert_refusal why) {
+  send(what.reply_to, expert_refused{what.request, static_cast<std::uint8_t>(why)});
+}
+
+void expert_server::start_batch() {
+  if (running_) return;
+  auto next = pools_.next();
+  if (!next) return;
+  auto work = std::make_shared<expert_work>();
+  work->block = options_.block;
+  work->optimizer = options_.optimizer;
+  work->state = experts_.at(next->which).state;
+  work->batch = std::move(*next);
+  std::size_t rows = 0;
+  for (const auto& each : work->batch.tasks) rows += each.x.size() / options_.block->width();
+  const auto time =
+      options_.batch_time +
+      options_.row_time * static_cast<std::int64_t>(rows * (work->batch.backward ? 3 : 1));
+  running_ = work;
+  here().run(
+      "expert", [work] { compute(*work); }, time, caf::actor_cast<caf::actor>(this), 0);
+}
+
+void expert_server::computed() {
+  if (!running_) return;
+  const auto done = std::exchange(running_, nullptr);
+  const auto expert = experts_.find(done->batch.which);
+  expert_batch_done seen{done->batch.which, done->batch.backward, done->batch.tasks.size(), 0, 0};
+  // An expert that was given up meanwhile makes no step here.
+  const bool gone = expert == experts_.end();
+  const auto before = gone ? 0 : expert->second.state->steps;
+  if (!gone && !done->failed) expert->second.state = done->state;
+  for (std::size_t i = 0; i < done->batch.tasks.size(); ++i) {
+    const auto& task = done->batch.tasks[i];
+    seen.rows += task.x.size() / options_.block->width();
+    if (gone || done->failed) {
+      if (done->batch.backward) log_.refused(task.key);
+      refuse(task, gone ? expert_refusal::unknown_expert : expert_refusal::wrong_values);
+      continue;
+    }
+    auto packed = pack_activations(codec, std::move(done->results[i]), options_.block->width(),
+                                   options_.sized);
+    SHOAL_CHECK(packed.ok(), "results are finite");
+    if (done->batch.backward) {
+      seen.staleness += before > task.version ? before - task.version : 0;
+      log_.done(task.key, *packed);
+    }
+    send(task.reply_to, expert_answer{task.request, done->state->steps, std::move(*packed)});
+  }
+  here().observe(seen);
+  start_batch();
+}
+
+// -- records --------------------------------------------------------------------------------------
+
+void expert_server::hold(const expert_id& which, std::shared_ptr<const expert_state> state,
+                         bool revived) {
+  here().observe(expert_held{which, state->steps, revived});
+  experts_[which] = {std::move(state), {}};
+  copies_.erase(which);
+}
+
+void expert_server::announce(const std::string& key, payload value, duration lifetime) {
+  record entry;
+  entry.subkey = fmt::format("{:016x}", here().id());
+  entry.address = address();
+  entry.value = std::move(value);
+  entry.expires_utc_ns = here().utc_ns() + lifetime.count();
+  send(options_.dht, store{key, std::move(entry)});
+}
+
+void expert_server::publish() {
+  std::map<std::string, std::map<std::uint32_t, std::uint64_t>> all;
+  for (const auto& [which, expert] : experts_) {
+    expert_place prefix;
+    for (std::size_t d = 0; d < which.place.size(); ++d) {
+      auto& under = all[prefix_key(options_.model, which.layer, prefix)];
+      under[which.place[d]] = d + 1 == which.place.size() ? expert.state->steps : 0;
+      prefix.push_back(which.place[d]);
+    }
+  }
+  std::set<std::string> now_announced;
+  for (const auto& [key, coordinates] : all) {
+    std::vector<live_coordinate> list;
+    for (const auto& [at, steps] : coordinates) list.push_back({at, steps});
+    announce(key, pack_coordinates(list), options_.record_lifetime);
+    now_announced.insert(key);
+  }
+  for (const auto& key : announced_)
+    if (!now_announced.contains(key))
+      send(options_.dht, withdraw{key, fmt::format("{:016x}", here().id())});
+  announced_ = std::move(now_announced);
+  announce(expert_hosts_key(options_.model), {}, options_.record_lifetime);
+}
+
+void expert_server::ask(const std::string& key, question why, const expert_id& about) {
+  asked_[++last_token_] = {why, about};
+  send(options_.dht, lookup{key, address(), last_token_});
+}
+
+void expert_server::receive(const found& m) {
+  const auto at = asked_.find(m.token);
+  if (at == asked_.end()) return;
+  const auto [why, about] = at->second;
+  asked_.erase(at);
+  switch (why) {
+  case question::servers:
+    servers_.clear();
+    for (const auto& each : m.records) {
+      if (!each->address) continue;
+      const auto peer = here().peer_of(caf::actor_cast<caf::strong_actor_ptr>(each->address));
+      if (peer != 0 && peer != here().id()) servers_[peer] = {each->address, each->expires_utc_ns};
+    }
+    break;
+  case question::own_prefix:
+    give_up_older(about, m);
+    break;
+  case question::holder: {
+    const auto copy = copies_.find(about);
+    if (copy == copies_.end()) return;
+    auto records = records_of_the_living();
+    auto parent = about;
+    parent.place.pop_back();
+    records.read(parent, m, here(), now());
+    if (const auto holder = records.holder(about, here().utc_ns(), now())) {
+      // The holder sends its next copy, or has chosen other servers for it.
+      copy->second.received = now();
+      return;
+    }
+    if (copy->second.revival == 0) {
+      copy->second.revival = ++last_token_;
+      revivals_[copy->second.revival] = about;
+      offer(about, copy->second.revival);
+    }
+    break;
+  }
+  case question::offers:
+    decide(about, m);
+    break;
+  }
+}
+
+expert_cache expert_server::records_of_the_living() {
+  std::erase_if(dead_, [&](const auto& each) {
+    return each.second + options_.record_lifetime.count() < here().utc_ns();
+  });
+  expert_cache out({.record_lifetime = options_.record_lifetime});
+  for (const auto& [peer, utc_ns] : dead_) out.gone(peer, utc_ns);
+  return out;
+}
+
+void expert_server::read_own_prefixes() {
+  std::set<expert_id> prefixes;
+  for (const auto& [which, expert] : experts_) {
+    auto parent = which;
+    parent.place.pop_back();
+    prefixes.insert(std::move(parent));
+  }
+  for (const auto& each : prefixes)
+    ask(prefix_key(options_.model, each.layer, each.place), question::own_prefix, each);
+}
+
+void expert_server::give_up_older(const expert_id& prefix, const found& m) {
+  auto records = records_of_the_living();
+  records.gone(here().id(), here().utc_ns());
+  records.read(prefix, m, here(), now());
+  bool changed = false;
+  for (auto at = experts_.begin(); at != experts_.end();) {
+    const auto& [which, expert] = *at;
+    auto parent = which;
+    parent.place.pop_back();
+    const auto other =
+        parent == prefix ? records.holder(which, here().utc_ns(), now()) : std::nullopt;
+    const auto mine = expert.state->steps;
+    if (!other || other->steps < mine || (other->steps == mine && other->peer > here().id())) {
+      ++at;
+      continue;
+    }
+    here().observe(expert_given_up{which, mine});
+    for (const auto& each : pools_.drop(which)) {
+      if (!each.gradient.empty()) log_.refused(each.key);
+      refuse(each, expert_refusal::unknown_expert);
+    }
+    at = experts_.erase(at);
+    changed = true;
+  }
+  if (changed) publish();
+}
+
+// -- copies ---------------------------------------------------------------------------------------
+
+std::vector<peer_id> expert_server::receivers_of(const expert_id& which) const {
+  std::vector<std::pair<std::uint64_t, peer_id>> ranked;
+  const auto name = to_text(which);
+  for (const auto& [peer, server] : servers_)
+    if (server.expires_utc_ns > here().utc_ns())
+      ranked.emplace_back(hasher().add(name).add(peer).finish().prefix(), peer);
+  std::sort(ranked.rbegin(), ranked.rend());
+  std::vector<peer_id> out;
+  for (const auto& each : ranked) {
+    if (out.size() == options_.copies) break;
+    out.push_back(each.second);
+  }
+  return out;
+}
+
+void expert_server::send_copies() {
+  for (auto& [which, expert] : experts_) {
+    const auto receivers = receivers_of(which);
+    std::erase_if(expert.copied, [&](const auto& each) {
+      return std::find(receivers.begin(), receivers.end(), each.first) == receivers.end();
+    });
+    payload packed;
+    for (const auto peer : receivers) {
+      const auto before = expert.copied.find(peer);
+      if (before != expert.copied.end() && before->second == expert.state->steps) continue;
+      if (packed.empty()) packed = expert.state->pack(options_.copy_bytes);
+      expert.copied[peer] = expert.state->steps;
+      send(servers_.at(peer).address,
+           expert_copy{address(), which.layer, which.place, expert.state->steps, packed});
+    }
+  }
+}
+
+void expert_server::receive(const expert_copy& m) {
+  if (!is_senders(m.owner)) return misbehaviour(0, "a copy of another host's expert");
+  const expert_id which{m.layer, m.place};
+  if (!is_on_grid(m.layer, m.place)) return misbehaviour(0, "a copy of an expert beyond the grid");
+  if (experts_.contains(which)) return; // the next renewal decides who holds it
+  const auto kept = copies_.find(which);
+  const auto sender = sender_peer();
+  if (kept != copies_.end() && kept->second.owner != sender &&
+      kept->second.owner_address != nullptr && m.steps <= kept->second.state->steps)
+    return;
+  if (kept == copies_.end() && copies_.size() >= options_.most_copies) return;
+  auto state = expert_state::unpack(m.values, options_.block->parameter_count(), m.steps,
+                                    options_.copy_bytes);
+  if (!state) return misbehaviour(0, state.error());
+  auto& copy = copies_[which];
+  if (copy.revival != 0) revivals_.erase(copy.revival);
+  copy.state = std::make_shared<const expert_state>(std::move(*state));
+  copy.owner = sender;
+  copy.owner_address = caf::actor_cast<caf::actor_addr>(m.owner);
+  copy.received = now();
+  copy.revival = 0;
+  if (watched_.insert(copy.owner_address).second) monitor(m.owner);
+}
+
+// -- revival --------------------------------------------------------------------------------------
+
+void expert_server::on_down(const caf::actor_addr& whom) {
+  watched_.erase(whom);
+  std::erase_if(servers_, [&](const auto& each) {
+    return caf::actor_cast<caf::actor_addr>(each.second.address) == whom;
+  });
+  std::vector<expert_id> orphans;
+  for (auto& [which, copy] : copies_)
+    if (copy.owner_address == whom) {
+      copy.owner_address = nullptr;
+      dead_[copy.owner] = here().utc_ns();
+      orphans.push_back(which);
+    }
+  for (const auto& each : orphans) check_owner(each);
+}
+
+void expert_server::check_owner(const expert_id& which) {
+  auto parent = which.place;
+  parent.pop_back();
+  ask(prefix_key(options_.model, which.layer, parent), question::holder, which);
+}
+
+void expert_server::offer(const expert_id& which, std::uint64_t attempt) {
+  announce(revival_key(options_.model, which),
+           pack_coordinates({{0, copies_.at(which).state->steps}}), 10 * options_.offer_time);
+  set_timer(options_.offer_time, offer_over, attempt);
+  // Another host's offer may win, and that host may die before it announces the expert.
+  set_timer(8 * options_.offer_time, check_again, attempt);
+}
+
+void expert_server::decide(const expert_id& which, const found& m) {
+  const auto copy = copies_.find(which);
+  if (copy == copies_.end() || copy->second.revival == 0) return;
+  const auto mine = copy->second.state->steps;
+  for (const auto& each : m.records) {
+    const auto offered = unpack_coordinates(each->value);
+    if (!offered || offered->size() != 1 || !each->address ||
+        each->expires_utc_ns <= here().utc_ns())
+      continue;
+    const auto peer = here().peer_of(caf::actor_cast<caf::strong_actor_ptr>(each->address));
+    const auto steps = offered->front().steps;
+    if (peer != 0 && peer != here().id() && (steps > mine || (steps == mine && peer < here().id())))
+      return;
+  }
+  revivals_.erase(copy->second.revival);
+  hold(which, copy->second.state, true);
+  publish();
+  send_copies();
+}
+
+} // namespace shoal::actors

@@ -1,0 +1,124 @@
+// A server of experts: computes their passes, makes their optimizer steps, announces them in the
+// DHT, and keeps copies of other servers' experts.
+//
+// Steps:
+// - announce: every `renew` the server writes one record under each prefix of its experts
+//   (expert_record.hpp), and one under the key of all servers.
+// - copy: every `copy_every` it sends each expert that has changed to `copies` other servers. The
+//   servers with the largest hash of (expert, host) get them, so all agree on the places.
+// - revive: a server whose copy lost its owner reads the record of the expert. If no host holds the
+//   expert, the server offers its copy under the expert's revival key. After `offer_time` the
+//   freshest offer wins; ties go to the smallest peer id. The winner holds the expert from then on.
+// - give up: each renewal reads the records of the server's own prefixes. Where another host has
+//   an expert with more steps, or with as many and a smaller peer id, the server drops its own.
+// Left out: a check that a copy is the work of honest steps. A copy replaces an older one only if
+// it is from the same owner, or if that owner is gone.
+// Source: Ryabinin and Gusev, arXiv:2002.04013, section 3.3.
+#pragma once
+
+#include "actors/experts/expert_batch.hpp"
+#include "actors/experts/messages.hpp"
+#include "actors/experts/observations.hpp"
+#include "actors/experts/request_log.hpp"
+#include "actors/protocol_actor.hpp"
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace shoal::actors {
+
+struct expert_server_config {
+  std::string model;
+  std::shared_ptr<const learn::expert_block> block;
+  std::uint32_t layers = 1;
+  std::vector<std::uint32_t> grid;
+  std::vector<expert_id> experts; ///< that this server begins with, untrained
+  std::uint64_t seed = 1;         ///< of their initial parameters
+  kernels::amsgrad_config optimizer;
+  duration batch_time = std::chrono::milliseconds(1);
+  duration row_time = std::chrono::microseconds(100); ///< a backward pass takes three times as long
+  std::size_t most_rows = 1024;                       ///< of a batch, and of one request
+  std::size_t most_waiting = 4096;
+  std::uint64_t most_staleness = 0; ///< older gradients are refused; 0: none is
+  std::size_t copies = 2;
+  std::size_t most_copies = 1024; ///< of other servers' experts, in memory
+  duration copy_every = std::chrono::seconds(30);
+  duration renew = std::chrono::seconds(20);
+  duration record_lifetime = std::chrono::minutes(1); ///< the same for all servers of a model
+  duration offer_time = std::chrono::seconds(2);
+  std::size_t sized = 0;      ///< values of a row that travel as a size alone (activations.hpp)
+  std::size_t copy_bytes = 0; ///< the same for a copy
+  caf::actor dht;
+};
+
+class expert_server final : public protocol_actor {
+public:
+  expert_server(caf::actor_config& config, host& on, expert_server_config options);
+  caf::behavior make_behavior() override;
+  void on_exit() override;
+
+private:
+  enum timer : std::uint32_t { renewal, copying, offer_over, check_again };
+  struct held_expert {
+    std::shared_ptr<const expert_state> state;
+    std::map<peer_id, std::uint64_t> copied; // steps of the last copy by receiver
+  };
+  struct kept_copy {
+    std::shared_ptr<const expert_state> state;
+    peer_id owner = 0;
+    caf::actor_addr owner_address;
+    duration received{};
+    std::uint64_t revival = 0; // the attempt that is under way; 0: none
+  };
+  struct other_server {
+    caf::actor address;
+    std::int64_t expires_utc_ns = 0;
+  };
+
+  bool is_on_grid(std::uint32_t layer, const expert_place& place) const;
+  void receive(const expert_pass& m);
+  void receive(const expert_copy& m);
+  void receive(const found& m);
+  void refuse(const expert_task& what, expert_refusal why);
+  void start_batch();
+  void computed();
+
+  void hold(const expert_id& which, std::shared_ptr<const expert_state> state, bool revived);
+  void publish();
+  void announce(const std::string& key, payload value, duration lifetime);
+  void read_own_prefixes();
+  /// An empty cache in which no record of a host that has died counts.
+  expert_cache records_of_the_living();
+  void give_up_older(const expert_id& prefix, const found& m);
+
+  void send_copies();
+  std::vector<peer_id> receivers_of(const expert_id& which) const;
+
+  void check_owner(const expert_id& which);
+  void offer(const expert_id& which, std::uint64_t attempt);
+  void decide(const expert_id& which, const found& m);
+  void on_down(const caf::actor_addr& whom) override;
+
+  /// Look-ups whose answers are awaited, by token.
+  enum class question : std::uint8_t { servers, own_prefix, holder, offers };
+  void ask(const std::string& key, question why, const expert_id& about);
+
+  expert_server_config options_;
+  std::map<expert_id, held_expert> experts_;
+  std::map<expert_id, kept_copy> copies_;
+  task_pools pools_;
+  request_log log_;
+  std::shared_ptr<expert_work> running_;
+  std::set<std::string> announced_;
+  std::map<peer_id, other_server> servers_;
+  std::set<caf::actor_addr> watched_;
+  std::map<peer_id, std::int64_t> dead_; // owners of copies, and when they died (UTC)
+  std::map<std::uint64_t, std::pair<question, expert_id>> asked_;
+  std::map<std::uint64_t, expert_id> revivals_; // by the attempt
+  std::uint64_t last_token_ = 0;
+};
+
+} // namespace shoal::actors

@@ -1,0 +1,371 @@
+#include "actors/experts/expert_trainer.hpp"
+
+#include "actors/dht/messages.hpp"
+#include "actors/inference/activations.hpp"
+#include "actors/observe.hpp"
+#include "kernels/base/check.hpp"
+#include "kernels/reduce_weighted_mean.hpp"
+
+#include <caf/actor_cast.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+namespace shoal::actors {
+
+namespace {
+
+constexpr auto codec = kernels::codec::none;
+
+} // namespace
+
+std::string expert_trainers_key(std::string_view model) {
+  return fmt::format("expert_trainers.{}", model);
+}
+
+expert_trainer::expert_trainer(caf::actor_config& config, host& on, expert_trainer_config options)
+    : protocol_actor(config, on), options_(std::move(options)),
+      trunk_(std::make_shared<const std::vector<float>>(
+          options_.net->initial_parameters(options_.seed))),
+      optimizer_state_(kernels::amsgrad_state_size(trunk_->size())), cache_(options_.cache),
+      draws_(on.random_stream("experts.sharing")) {
+  SHOAL_CHECK(options_.samples != nullptr, "a trainer has samples");
+}
+
+void expert_trainer::on_exit() {
+  options_.dht = nullptr;
+  options_.samples = nullptr;
+  cache_ = expert_cache({});
+  calls_.clear();
+  answered_.clear();
+  pass_.reset();
+  protocol_actor::on_exit();
+}
+
+caf::behavior expert_trainer::make_behavior() {
+  set_timer(options_.step_time, begin);
+  set_timer(duration{}, renewal);
+  if (options_.share_every > duration{}) set_timer(options_.share_every, sharing);
+  return {
+      [this](const expert_answer& m) { receive(m); },
+      [this](const expert_refused& m) {
+        const auto found = calls_.find(m.request);
+        if (found == calls_.end() || found->second.to.peer != sender_peer()) return;
+        lose(m.request,
+             m.why > 0 && m.why <= static_cast<std::uint8_t>(expert_refusal::stale)
+                 ? static_cast<expert_refusal>(m.why)
+                 : expert_refusal::wrong_values,
+             false);
+      },
+      [this](const found& m) { receive(m); },
+      [this](const trunk_share& m) { receive(m); },
+      [this](const tick& t) {
+        switch (t.kind) {
+        case begin:
+          start_step();
+          break;
+        case late:
+          if (calls_.contains(t.token)) lose(t.token, expert_refusal::none, true);
+          break;
+        case renewal: {
+          cache_.drop_old(now());
+          record entry;
+          entry.subkey = fmt::format("{:016x}", here().id());
+          entry.address = address();
+          entry.expires_utc_ns = here().utc_ns() + options_.record_lifetime.count();
+          send(options_.dht, store{expert_trainers_key(options_.model), std::move(entry)});
+          set_timer(options_.renew, renewal);
+          break;
+        }
+        case sharing:
+          share_token_ = ++last_token_;
+          send(options_.dht, lookup{expert_trainers_key(options_.model), address(), share_token_});
+          set_timer(options_.share_every, sharing);
+          break;
+        }
+      },
+  };
+}
+
+expert_id expert_trainer::in_layer(const expert_place& place) const {
+  return {static_cast<std::uint32_t>(pass_->layer()), place};
+}
+
+// -- forward --------------------------------------------------------------------------------------
+
+void expert_trainer::start_step() {
+  if (pass_) return;
+  if (shared_ > 0) {
+    // The mean of this trainer's trunk and those of others.
+    auto mean = *trunk_;
+    for (std::size_t i = 0; i < mean.size(); ++i)
+      mean[i] = (mean[i] + shared_sum_[i]) / static_cast<float>(shared_ + 1);
+    trunk_ = std::make_shared<const std::vector<float>>(std::move(mean));
+    shared_ = 0;
+  }
+  if (options_.evaluate_every > 0 && !options_.held_out.empty() &&
+      steps_ % options_.evaluate_every == 0 && !std::exchange(evaluates_, true))
+    return start_pass(options_.held_out, true);
+  if (options_.steps > 0 && steps_ >= options_.steps) return;
+  start_pass(options_.samples(steps_), false);
+}
+
+void expert_trainer::start_pass(std::vector<std::byte> samples, bool evaluates) {
+  evaluates_ = evaluates;
+  backward_ = false;
+  used_ = trunk_;
+  seen_ = {};
+  seen_.step = steps_ + 1;
+  began_ = now();
+  answered_.assign(options_.net->shape().layers, {});
+  pass_.emplace(*options_.net, *used_, std::move(samples));
+  std::vector<std::size_t> all(pass_->rows());
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  chosen_.assign(all.size(), {});
+  retried_ = 0;
+  search_layer(all);
+}
+
+void expert_trainer::search_layer(const std::vector<std::size_t>& rows) {
+  searches_.clear();
+  const auto keys = options_.net->gate().keys();
+  for (const auto row : rows)
+    searches_.push_back(
+        {row, expert_search(expert_search::scores_of(options_.net->gate(),
+                                                     pass_->scores().subspan(row * keys, keys)),
+                            options_.search)});
+  look_up_began_ = now();
+  go_on_searching();
+}
+
+void expert_trainer::go_on_searching() {
+  std::set<expert_id> needed;
+  for (auto& each : searches_)
+    while (const auto prefix = each.by.wanted()) {
+      const auto which = in_layer(*prefix);
+      if (cache_.needs(which, now())) {
+        needed.insert(which);
+        break;
+      }
+      each.by.give(cache_.alive(which, here().utc_ns(), now()));
+    }
+  for (const auto& each : needed) {
+    if (!reading_.insert(each).second) continue;
+    ++seen_.look_ups;
+    look_ups_[++last_token_] = each;
+    send(options_.dht,
+         lookup{prefix_key(options_.model, each.layer, each.place), address(), last_token_});
+  }
+  if (!needed.empty()) return;
+  seen_.look_up_time += now() - look_up_began_;
+  call_experts();
+}
+
+void expert_trainer::receive(const found& m) {
+  if (m.token == share_token_) return share(m);
+  const auto at = look_ups_.find(m.token);
+  if (at == look_ups_.end()) return;
+  cache_.read(at->second, m, here(), now());
+  reading_.erase(at->second);
+  look_ups_.erase(at);
+  if (pass_ && !backward_ && !searches_.empty()) go_on_searching();
+}
+
+void expert_trainer::call_experts() {
+  std::vector<std::vector<learn::expert_choice>> asked(chosen_.size());
+  for (const auto& each : std::exchange(searches_, {})) {
+    for (const auto& found : each.by.best()) asked[each.row].push_back({found.place});
+    chosen_[each.row] = asked[each.row];
+  }
+  for (auto& [place, rows] : learn::rows_by_expert(asked)) {
+    ++seen_.calls;
+    const auto holder = cache_.holder(in_layer(place), here().utc_ns(), now());
+    if (!holder) {
+      ++seen_.lost;
+      continue;
+    }
+    place_call(place, rows, *holder, ++last_token_, false);
+  }
+  if (calls_.empty()) layer_answered();
+}
+
+void expert_trainer::watch(const expert_holder& holder) {
+  if (watched_.emplace(caf::actor_cast<caf::actor_addr>(holder.address), holder.peer).second)
+    monitor(holder.address);
+}
+
+void expert_trainer::place_call(const expert_place& place, std::vector<learn::routed_row> rows,
+                                const expert_holder& to, std::uint64_t request, bool again) {
+  watch(to);
+  const auto pack = [&](std::vector<float> values) {
+    return pack_activations(codec, std::move(values), options_.net->ends().width(), options_.sized);
+  };
+  expert_pass m;
+  m.reply_to = address();
+  m.request = request;
+  m.layer = static_cast<std::uint32_t>(pass_->layer());
+  m.place = place;
+  m.rows = static_cast<std::uint32_t>(rows.size());
+  auto x = pack(pass_->inputs_of(rows));
+  auto gradient = backward_ ? pack(pass_->gradients_of(rows)) : result<payload>(payload{});
+  calls_[request] = {place, std::move(rows), to, again};
+  // Values that are not finite reach no expert. The call is lost after its caller has made others.
+  if (!x || !gradient) return set_timer(duration{}, late, request);
+  m.x = std::move(*x);
+  m.gradient = std::move(*gradient);
+  if (backward_) m.version = answered_[pass_->layer()].at(place).version;
+  send(to.address, std::move(m));
+  set_timer(options_.timeout, late, request);
+}
+
+void expert_trainer::receive(const expert_answer& m) {
+  const auto at = calls_.find(m.request);
+  if (at == calls_.end() || at->second.to.peer != sender_peer()) return;
+  const auto width = options_.net->ends().width();
+  const auto values =
+      unpack_activations(codec, m.values, at->second.rows.size(), width, options_.sized);
+  if (!values) {
+    misbehaviour(0, values.error());
+    return lose(m.request, expert_refusal::wrong_values, false);
+  }
+  const auto done = std::move(at->second);
+  calls_.erase(at);
+  auto& into = backward_ ? pass_->chosen() : chosen_;
+  for (std::size_t i = 0; i < done.rows.size(); ++i) {
+    auto& one = into[done.rows[i].row][done.rows[i].choice];
+    const auto first = values->begin() + static_cast<std::ptrdiff_t>(i * width);
+    (backward_ ? one.gradient : one.output)
+        .assign(first, first + static_cast<std::ptrdiff_t>(width));
+  }
+  if (!backward_) answered_[pass_->layer()][done.place] = {done.to, m.version};
+  if (!calls_.empty()) return;
+  backward_ ? go_back() : layer_answered();
+}
+
+void expert_trainer::lose(std::uint64_t request, expert_refusal why, bool may_repeat) {
+  auto lost = std::move(calls_.at(request));
+  calls_.erase(request);
+  if (backward_ && may_repeat && !lost.again) {
+    return place_call(lost.place, std::move(lost.rows), lost.to, request, true);
+  }
+  const auto which = in_layer(lost.place);
+  here().observe(expert_call_lost{which, lost.to.peer, backward_, why});
+  ++seen_.lost;
+  if (why == expert_refusal::unknown_expert)
+    cache_.moved(which, lost.to.peer);
+  else
+    cache_.failed(lost.to.peer, now());
+  if (!calls_.empty()) return;
+  backward_ ? go_back() : layer_answered();
+}
+
+void expert_trainer::on_down(const caf::actor_addr& whom) {
+  const auto at = watched_.find(whom);
+  if (at == watched_.end()) return;
+  const auto peer = at->second;
+  watched_.erase(at);
+  cache_.gone(peer, here().utc_ns());
+  std::vector<std::uint64_t> lost;
+  for (const auto& [request, call] : calls_)
+    if (call.to.peer == peer) lost.push_back(request);
+  for (const auto request : lost)
+    if (calls_.contains(request)) lose(request, expert_refusal::none, false);
+}
+
+void expert_trainer::layer_answered() {
+  std::vector<std::size_t> without;
+  for (std::size_t n = 0; n < chosen_.size(); ++n)
+    if (std::none_of(chosen_[n].begin(), chosen_[n].end(),
+                     [](const auto& each) { return !each.output.empty(); }))
+      without.push_back(n);
+  if (!without.empty() && retried_++ < options_.retries) return search_layer(without);
+  pass_->advance(std::exchange(chosen_, {}));
+  chosen_.assign(pass_->rows(), {});
+  retried_ = 0;
+  if (pass_->layer() < options_.net->shape().layers) {
+    std::vector<std::size_t> all(pass_->rows());
+    std::iota(all.begin(), all.end(), std::size_t{0});
+    return search_layer(all);
+  }
+  if (evaluates_) {
+    const auto judged = pass_->judge();
+    here().observe(expert_evaluated{steps_, judged.loss, judged.right, pass_->rows()});
+    pass_.reset();
+    // `evaluates_` stays true, so that this step is not evaluated again.
+    return set_timer(options_.step_time, begin);
+  }
+  loss_ = pass_->leave().loss;
+  backward_ = true;
+  call_back();
+}
+
+// -- backward -------------------------------------------------------------------------------------
+
+void expert_trainer::call_back() {
+  while (!pass_->is_over()) {
+    auto& answered = answered_[pass_->layer()];
+    for (auto& [place, rows] : learn::rows_by_expert(pass_->chosen())) {
+      const auto found = answered.find(place);
+      // A retried row may have found an expert that did not answer the others.
+      std::erase_if(rows, [&](const auto& each) {
+        return pass_->chosen()[each.row][each.choice].output.empty();
+      });
+      if (found == answered.end() || rows.empty()) continue;
+      ++seen_.calls;
+      place_call(place, rows, found->second.holder, ++last_token_, false);
+    }
+    if (!calls_.empty()) return;
+    pass_->retreat();
+  }
+  finish_step();
+}
+
+void expert_trainer::go_back() {
+  pass_->retreat();
+  call_back();
+}
+
+void expert_trainer::finish_step() {
+  if (kernels::all_finite(pass_->gradient())) {
+    auto next = *trunk_;
+    kernels::amsgrad_step(options_.optimizer, steps_ + 1, pass_->gradient(), next,
+                          optimizer_state_);
+    trunk_ = std::make_shared<const std::vector<float>>(std::move(next));
+  }
+  ++steps_;
+  seen_.loss = loss_;
+  seen_.unanswered = pass_->unanswered();
+  seen_.time = now() - began_;
+  here().observe(seen_);
+  pass_.reset();
+  backward_ = false;
+  set_timer(options_.step_time, begin);
+}
+
+// -- sharing --------------------------------------------------------------------------------------
+
+void expert_trainer::share(const found& m) {
+  std::vector<caf::actor> others;
+  for (const auto& each : m.records)
+    if (each->address &&
+        here().peer_of(caf::actor_cast<caf::strong_actor_ptr>(each->address)) != here().id())
+      others.push_back(each->address);
+  if (others.empty()) return;
+  send(others[draws_.below(others.size())], trunk_share{steps_, payload{*trunk_}});
+}
+
+void expert_trainer::receive(const trunk_share& m) {
+  constexpr std::size_t most_between_steps = 64;
+  if (m.values.is_size_only() || m.values.size() != trunk_->size() * sizeof(float))
+    return misbehaviour(0, "a trunk of another size");
+  const auto values = unpack_activations(codec, m.values, 1, trunk_->size());
+  if (!values) return misbehaviour(0, values.error());
+  if (shared_ >= most_between_steps) return;
+  if (shared_ == 0) shared_sum_.assign(trunk_->size(), 0);
+  ++shared_;
+  for (std::size_t i = 0; i < values->size(); ++i) shared_sum_[i] += (*values)[i];
+}
+
+} // namespace shoal::actors

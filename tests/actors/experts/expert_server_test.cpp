@@ -1,0 +1,213 @@
+// actors/experts/expert_server by itself: passes, repeated requests, abuse, copies and revival.
+#include "tests/actors/experts/expert_lab.hpp"
+
+#include <limits>
+
+using namespace shoal;
+using namespace shoal::actors;
+using namespace shoal::actors::testing;
+using namespace std::chrono_literals;
+
+namespace {
+
+const expert_id first{0, {0, 0}};
+
+/// A host that sends messages to server 0 and keeps the answers.
+struct stranger {
+  using answers = collector<expert_answer, expert_refused>;
+
+  explicit stranger(expert_lab& of) : lab(of), host(of.world.add_host("stranger")) {
+    log = std::make_shared<answers::log>();
+    actor = lab.world.spawn<answers>(host, log);
+  }
+  expert_pass pass(std::uint64_t request, std::vector<float> x, std::vector<float> gradient = {},
+                   std::uint64_t version = 0) const {
+    expert_pass out;
+    out.reply_to = actor;
+    out.request = request;
+    out.place = first.place;
+    out.rows = static_cast<std::uint32_t>(x.size() / expert_lab::width);
+    out.version = version;
+    out.x = payload{std::move(x)};
+    if (!gradient.empty()) out.gradient = payload{std::move(gradient)};
+    return out;
+  }
+  template <class Message>
+  void send(Message m, std::size_t server = 0) {
+    caf::send_as(actor, lab.actors[server], std::move(m));
+    lab.world.run_for(100ms);
+  }
+  std::vector<expert_answer>& answered() { return std::get<0>(*log); }
+  /// The reason of the last refusal, or none.
+  expert_refusal refused() {
+    auto& all = std::get<1>(*log);
+    const auto out =
+        all.empty() ? expert_refusal::none : static_cast<expert_refusal>(all.back().why);
+    all.clear();
+    return out;
+  }
+  expert_refusal refusal_of(expert_pass m) {
+    send(std::move(m));
+    return refused();
+  }
+
+  expert_lab& lab;
+  mini_host& host;
+  std::shared_ptr<answers::log> log;
+  caf::actor actor;
+};
+
+std::vector<float> values(std::uint64_t seed, std::size_t rows = 1) {
+  std::vector<float> out(rows * expert_lab::width);
+  auto random = stream(seed, "values");
+  for (auto& each : out) each = static_cast<float>(random.normal());
+  return out;
+}
+
+std::vector<float> floats(const payload& of) {
+  const auto all = of.floats();
+  return {all.begin(), all.end()};
+}
+
+} // namespace
+
+TEST_CASE("an expert's answers are those of its block, and a backward pass is its local gradient") {
+  expert_lab lab;
+  lab.add_server({first});
+  stranger client(lab);
+  const auto block = learn::make_feed_forward(expert_lab::width);
+  auto parameters = block->initial_parameters(stream(1, "experts.initial", 0, 0).next());
+  const auto x = values(1, 3), gradient = values(2, 3);
+  client.send(client.pass(1, x));
+  REQUIRE(client.answered().size() == 1);
+  CHECK(floats(client.answered()[0].values) == block->forward(parameters, x).value());
+  CHECK(client.answered()[0].version == 0);
+  client.send(client.pass(2, x, gradient));
+  std::vector<float> sum(parameters.size()), state(3 * parameters.size());
+  const auto of_x = block->backward(parameters, x, gradient, sum).value();
+  REQUIRE(client.answered().size() == 2);
+  CHECK(floats(client.answered()[1].values) == of_x);
+  CHECK(client.answered()[1].version == 1);
+  // The next forward pass has the parameters after one step.
+  kernels::amsgrad_step({}, 1, sum, parameters, state);
+  client.send(client.pass(3, x));
+  CHECK(floats(client.answered()[2].values) == block->forward(parameters, x).value());
+}
+
+TEST_CASE("a repeated backward pass gets the same answer and makes one step") {
+  expert_lab lab;
+  lab.add_server({first});
+  stranger client(lab);
+  const auto m = client.pass(7, values(1), values(2));
+  caf::send_as(client.actor, lab.actors[0], m); // while the first one is under way
+  caf::send_as(client.actor, lab.actors[0], m);
+  lab.world.run_for(100ms);
+  REQUIRE(client.answered().size() == 1);
+  client.send(m);
+  REQUIRE(client.answered().size() == 2);
+  CHECK(floats(client.answered()[0].values) == floats(client.answered()[1].values));
+  CHECK(client.answered()[1].version == 1);
+  CHECK(lab.world.observed<expert_repeat_answered>().size() == 1);
+  client.send(client.pass(8, values(1), values(2), 1));
+  CHECK(client.answered()[2].version == 2);
+}
+
+TEST_CASE("a server refuses requests that do not fit, with the reason, and counts abuse") {
+  expert_lab lab;
+  auto config = lab.server_config();
+  config.experts = {first};
+  config.most_rows = 4;
+  config.most_staleness = 1;
+  lab.add_server(std::move(config));
+  stranger client(lab), other(lab);
+  auto m = client.pass(1, values(1));
+  m.place = {1, 1};
+  CHECK(client.refusal_of(m) == expert_refusal::unknown_expert);
+  m.place = {0, 0, 0, 0};
+  CHECK(client.refusal_of(m) == expert_refusal::unknown_expert);
+  CHECK(client.refusal_of(client.pass(2, values(1, 5))) == expert_refusal::wrong_values);
+  m = client.pass(3, values(1));
+  m.rows = 2;
+  CHECK(client.refusal_of(m) == expert_refusal::wrong_values);
+  m.rows = 4'000'000'000;
+  CHECK(client.refusal_of(m) == expert_refusal::wrong_values);
+  auto bad = values(1);
+  bad[2] = std::numeric_limits<float>::quiet_NaN();
+  CHECK(client.refusal_of(client.pass(4, bad)) == expert_refusal::wrong_values);
+  CHECK(client.refusal_of(client.pass(5, values(1), bad)) == expert_refusal::wrong_values);
+  CHECK(client.refusal_of(client.pass(6, values(1), values(1, 2))) == expert_refusal::wrong_values);
+  // The expert makes three steps after the forward pass of version 0.
+  for (std::uint64_t n = 0; n < 3; ++n) client.send(client.pass(10 + n, values(1), values(2), n));
+  CHECK(client.refusal_of(client.pass(20, values(1), values(2), 0)) == expert_refusal::stale);
+  CHECK(client.refusal_of(client.pass(20, values(1), values(2), 2)) == expert_refusal::none);
+  CHECK(lab.world.observed<misbehaved>().empty());
+  m = client.pass(30, values(1));
+  m.reply_to = other.actor;
+  client.send(m);
+  CHECK(lab.world.observed<misbehaved>().size() == 1);
+  CHECK(client.answered().size() == 4);
+}
+
+TEST_CASE("a dead host's experts come back from the freshest copy, once each") {
+  expert_lab lab;
+  auto& owner = lab.add_server({first, {1, {1, 0}}});
+  for (int n = 0; n < 4; ++n) lab.add_server(std::vector<expert_id>{});
+  lab.world.run_for(25s); // all know each other, and copies were sent
+  stranger client(lab);
+  client.send(client.pass(1, values(1), values(2)));
+  client.send(client.pass(2, values(3), values(4)));
+  lab.world.run_for(8s); // the next copies
+  const auto before = lab.world.observed<expert_held>().size();
+  owner.kill();
+  lab.world.run_for(60s);
+  const auto held = lab.world.observed<expert_held>();
+  REQUIRE(held.size() == before + 2);
+  for (std::size_t n = before; n < held.size(); ++n) {
+    CHECK(held[n].second.revived);
+    CHECK(held[n].second.steps == (held[n].second.which == first ? 2U : 0U));
+  }
+  CHECK(lab.world.observed<expert_given_up>().empty());
+  CHECK(lab.world.observed<misbehaved>().empty());
+  // The server that revived it goes on where the owner was.
+  const auto by = std::find_if(held.begin() + static_cast<std::ptrdiff_t>(before), held.end(),
+                               [](const auto& each) { return each.second.which == first; });
+  std::size_t index = 0;
+  while (lab.servers[index]->id() != by->first) ++index;
+  client.send(client.pass(3, values(1)), index);
+  REQUIRE_FALSE(client.answered().empty());
+  CHECK(client.answered().back().version == 2);
+}
+
+TEST_CASE("of two hosts with one expert the one with fewer steps gives it up") {
+  expert_lab lab;
+  lab.add_server({first});
+  auto& second = lab.add_server({first});
+  lab.world.run_for(1s);
+  stranger client(lab);
+  client.send(client.pass(1, values(1), values(2)));
+  lab.world.run_for(60s);
+  const auto gone = lab.world.observed<expert_given_up>();
+  REQUIRE(gone.size() == 1);
+  CHECK(gone[0].first == second.id());
+  client.send(client.pass(2, values(1)), 1);
+  CHECK(client.refused() == expert_refusal::unknown_expert);
+}
+
+TEST_CASE("copies that no honest server sends are counted and kept out") {
+  expert_lab lab;
+  lab.add_server(std::vector<expert_id>{});
+  stranger client(lab);
+  expert_copy m;
+  m.owner = client.actor;
+  m.place = {0, 5};
+  client.send(m);
+  m.place = {0, 0};
+  m.values = payload{std::vector<float>(3)};
+  client.send(m);
+  m.owner = lab.actors[0];
+  client.send(m);
+  CHECK(lab.world.observed<misbehaved>().size() == 3);
+  client.host.kill();
+  lab.world.run_for(30s);
+  CHECK(lab.world.observed<expert_held>().empty());
+}

@@ -1,0 +1,139 @@
+// actors/experts/expert_trainer with servers: the loss falls, and deaths of experts' hosts stop no
+// step.
+#include "tests/actors/experts/expert_lab.hpp"
+
+#include <numeric>
+
+using namespace shoal;
+using namespace shoal::actors;
+using namespace shoal::actors::testing;
+using namespace std::chrono_literals;
+
+namespace {
+
+std::vector<expert_step> steps_of(const expert_lab& lab) {
+  std::vector<expert_step> out;
+  for (const auto& each : lab.world.observed<expert_step>()) out.push_back(each.second);
+  return out;
+}
+
+double mean_loss(std::span<const expert_step> steps) {
+  double out = 0;
+  for (const auto& each : steps) out += each.loss;
+  return out / static_cast<double>(steps.size());
+}
+
+} // namespace
+
+TEST_CASE("a trainer learns with experts of other hosts and measures held-out samples") {
+  expert_lab lab;
+  lab.deal(4);
+  lab.world.run_for(1s);
+  auto config = lab.trainer_config();
+  config.steps = 300;
+  config.held_out = some_images(1'000'000, 60);
+  config.evaluate_every = 100;
+  lab.add_trainer(std::move(config));
+  lab.world.run_for(200s);
+  const auto steps = steps_of(lab);
+  REQUIRE(steps.size() == 300);
+  CHECK(mean_loss(std::span(steps).last(30)) < 0.5 * mean_loss(std::span(steps).first(10)));
+  for (const auto& each : steps) CHECK(each.unanswered + each.lost == 0);
+  const auto judged = lab.world.observed<expert_evaluated>();
+  REQUIRE(judged.size() == 4);
+  CHECK(judged.back().second.rows == 60);
+  CHECK(judged.back().second.right > 50);
+  CHECK(lab.world.observed<misbehaved>().empty());
+}
+
+TEST_CASE("one trainer with one expert in each batch has no staleness") {
+  expert_lab lab;
+  lab.deal(2);
+  lab.world.run_for(1s);
+  auto config = lab.trainer_config();
+  config.steps = 20;
+  lab.add_trainer(std::move(config));
+  lab.world.run_for(30s);
+  std::uint64_t backward = 0;
+  for (const auto& each : lab.world.observed<expert_batch_done>()) {
+    CHECK(each.second.staleness == 0);
+    backward += each.second.backward ? 1 : 0;
+  }
+  CHECK(backward > 0);
+}
+
+TEST_CASE("several trainers make gradients stale and their trunks come together") {
+  expert_lab lab;
+  lab.deal(4);
+  lab.world.run_for(1s);
+  for (std::uint64_t n = 0; n < 4; ++n) {
+    auto config = lab.trainer_config();
+    config.seed = 1;
+    config.samples = [n](std::uint64_t step) { return some_images(1000 * n + step, 8); };
+    config.share_every = 2s;
+    config.steps = 150;
+    lab.add_trainer(std::move(config));
+  }
+  lab.world.run_for(200s);
+  const auto steps = steps_of(lab);
+  REQUIRE(steps.size() == 600);
+  CHECK(mean_loss(std::span(steps).last(60)) < 0.6 * mean_loss(std::span(steps).first(20)));
+  std::uint64_t staleness = 0;
+  for (const auto& each : lab.world.observed<expert_batch_done>())
+    staleness += each.second.staleness;
+  CHECK(staleness > 0);
+  CHECK(lab.world.observed<misbehaved>().empty());
+}
+
+TEST_CASE("deaths of hosts stop no step and the experts come back") {
+  expert_lab lab;
+  lab.deal(4);
+  lab.world.run_for(30s); // copies were sent
+  auto config = lab.trainer_config();
+  config.steps = 400;
+  lab.add_trainer(std::move(config));
+  lab.world.run_for(2s);
+  lab.servers[0]->kill();
+  lab.world.run_for(2s);
+  lab.servers[2]->kill();
+  lab.world.run_for(300s);
+  const auto steps = steps_of(lab);
+  REQUIRE(steps.size() == 400);
+  std::uint64_t unanswered = 0;
+  for (const auto& each : steps) unanswered += each.unanswered;
+  CHECK(unanswered == 0);
+  std::size_t revived = 0;
+  for (const auto& each : lab.world.observed<expert_held>()) revived += each.second.revived ? 1 : 0;
+  // Experts that came back on the second host came back twice.
+  CHECK(revived >= 4);
+  CHECK(mean_loss(std::span(steps).last(40)) < 0.6 * mean_loss(std::span(steps).first(10)));
+}
+
+TEST_CASE("a trainer without any expert passes the layers and makes its steps") {
+  expert_lab lab;
+  auto config = lab.trainer_config();
+  config.steps = 3;
+  lab.add_trainer(std::move(config));
+  lab.world.run_for(60s);
+  const auto steps = steps_of(lab);
+  REQUIRE(steps.size() == 3);
+  for (const auto& each : steps) CHECK(each.unanswered == 16); // 8 rows in 2 layers
+}
+
+TEST_CASE("a trunk of another size or with wrong values reaches no trainer") {
+  expert_lab lab;
+  auto config = lab.trainer_config();
+  config.steps = 1;
+  lab.add_trainer(std::move(config));
+  auto& host = lab.world.add_host("stranger");
+  auto log = std::make_shared<collector<tick>::log>();
+  const auto stranger = lab.world.spawn<collector<tick>>(host, log);
+  caf::send_as(stranger, lab.trainers[0], trunk_share{1, payload{std::vector<float>(3)}});
+  std::vector<float> bad(lab.net->parameter_count());
+  bad[0] = std::numeric_limits<float>::infinity();
+  caf::send_as(stranger, lab.trainers[0], trunk_share{1, payload{bad}});
+  caf::send_as(stranger, lab.trainers[0],
+               trunk_share{1, payload::size_only(4 * lab.net->parameter_count())});
+  lab.world.run_for(1s);
+  CHECK(lab.world.observed<misbehaved>().size() == 3);
+}
