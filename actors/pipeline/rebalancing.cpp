@@ -26,6 +26,12 @@ std::vector<total> totals_of(std::span<const stage_load> peers, std::uint32_t st
   return out;
 }
 
+/// A stage without a peer has more load than any other: its work waits for ever.
+bool heavier(const total& a, const total& b) {
+  if ((a.peers == 0) != (b.peers == 0)) return a.peers == 0;
+  return a.peers > 0 && a.load > b.load;
+}
+
 } // namespace
 
 std::optional<stage_move> due_move(std::span<const stage_load> peers, std::uint32_t stages) {
@@ -33,9 +39,9 @@ std::optional<stage_move> due_move(std::span<const stage_load> peers, std::uint3
   std::optional<std::uint32_t> least, most;
   for (std::uint32_t s = 0; s < stages; ++s) {
     if (totals[s].peers > 1 && (!least || totals[s].load < totals[*least].load)) least = s;
-    if (!most || totals[s].load > totals[*most].load) most = s;
+    if (!most || heavier(totals[s], totals[*most])) most = s;
   }
-  if (!least || totals[*least].load >= totals[*most].load) return std::nullopt;
+  if (!least || !heavier(totals[*most], totals[*least])) return std::nullopt;
   const stage_load* mover = nullptr;
   for (const auto& one : peers)
     if (one.stage == *least &&
@@ -49,10 +55,7 @@ std::uint32_t stage_to_join(std::span<const stage_load> peers, std::uint32_t sta
   std::uint32_t out = 0;
   for (std::uint32_t s = 1; s < stages; ++s) {
     const auto &a = totals[s], &b = totals[out];
-    if ((a.peers == 0) != (b.peers == 0)
-            ? a.peers == 0
-            : a.load > b.load || (a.load == b.load && a.peers < b.peers))
-      out = s;
+    if (heavier(a, b) || (!heavier(b, a) && a.peers < b.peers)) out = s;
   }
   return out;
 }

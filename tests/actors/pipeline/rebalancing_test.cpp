@@ -26,10 +26,10 @@ TEST_CASE("nobody moves between stages of equal load") {
   CHECK(!due_move(std::vector<stage_load>{{1, 0, 1}, {2, 1, 4}, {3, 1, 4}}, 2));
 }
 
-TEST_CASE("an empty stage has no load to attract peers by its queue") {
-  // stage_to_join() sends newcomers there first.
+TEST_CASE("an empty stage attracts movers and newcomers first") {
   const std::vector<stage_load> peers{{1, 0, 2}, {2, 0, 3}, {3, 2, 9}};
   CHECK(stage_to_join(peers, 3) == 1);
+  CHECK(due_move(peers, 3) == stage_move{1, 0, 1});
 }
 
 TEST_CASE("ties are broken by numbers so that all readers of the records agree") {
