@@ -58,13 +58,25 @@ stage_model::make(std::shared_ptr<const learn::layered_model> model,
   return std::shared_ptr<const stage_model>(std::move(out));
 }
 
+result<piece_batch> stage_model::batch_of(std::uint32_t hop, std::span<const std::byte> samples,
+                                          std::uint64_t count, std::span<const float> in) const {
+  if (hop == 0 || hop == stages()) return read_(samples, count);
+  const auto row = count * width();
+  if (row == 0 || in.empty() || in.size() % row != 0)
+    return failure{"pipeline: " + std::to_string(in.size()) + " activations are no rows of " +
+                   std::to_string(width()) + " for " + std::to_string(count) + " samples"};
+  piece_batch out;
+  out.shape = {static_cast<std::int64_t>(count), static_cast<std::int64_t>(in.size() / row)};
+  return out;
+}
+
 result<std::vector<float>> stage_model::forward(std::uint32_t hop,
                                                 std::span<const float> parameters,
                                                 std::span<const std::byte> samples,
                                                 std::uint64_t count,
                                                 std::span<const float> in) const {
   SHOAL_CHECK(hop < stages(), "the last hop has no output");
-  auto batch = read_(samples, count);
+  auto batch = batch_of(hop, samples, count, in);
   if (!batch) return failure{batch.error()};
   std::vector<float> embedded;
   if (hop == 0) {
@@ -88,7 +100,7 @@ result<stage_model::slope> stage_model::backward(std::uint32_t hop,
                                                  std::span<float> gradient_sum) const {
   SHOAL_CHECK(hop < hops(), "a hop of the pipeline");
   const auto stage = stage_of(hop);
-  auto batch = read_(samples, count);
+  auto batch = batch_of(hop, samples, count, in);
   if (!batch) return failure{batch.error()};
   slope out;
   const auto add = [&](const slots& piece, std::span<const float> gradient) {

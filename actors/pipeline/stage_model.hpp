@@ -53,8 +53,8 @@ public:
     return tensors_[stage];
   }
 
-  /// The output of a hop before the last one. `samples` are read by hop 0, and `in` [tokens, width]
-  /// by the others. Errors: those of layered_model.
+  /// The output of a hop before the last one. Hop 0 reads `samples`, and the others read `in`
+  /// [tokens, width]. Errors: those of layered_model.
   result<std::vector<float>> forward(std::uint32_t hop, std::span<const float> parameters,
                                      std::span<const std::byte> samples, std::uint64_t count,
                                      std::span<const float> in) const;
@@ -74,6 +74,9 @@ public:
 private:
   stage_model() = default;
 
+  /// The tokens of an end of the model, or the shape alone of a hop between them.
+  result<piece_batch> batch_of(std::uint32_t hop, std::span<const std::byte> samples,
+                               std::uint64_t count, std::span<const float> in) const;
   /// The parameters of one piece of a stage.
   result<std::vector<float>> part(std::uint32_t stage, std::span<const float> parameters,
                                   const std::vector<kernels::tensor_slot>& piece) const {

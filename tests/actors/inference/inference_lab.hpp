@@ -7,12 +7,12 @@
 #include "actors/inference/observations.hpp"
 #include "kernels/base/rng.hpp"
 #include "kernels/learn/decoder.hpp"
+#include "tests/actors/support/directory.hpp"
 #include "tests/actors/support/mini_world.hpp"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -55,29 +55,6 @@ inline shared_model random_model(float factor = 1) {
       for (std::size_t i = 0; i < slot.size(); ++i) parameters[slot.offset + i] *= factor;
   return {model, parameters};
 }
-
-/// Keeps the records of servers, as one DHT node that everybody can reach.
-class directory final : public protocol_actor {
-public:
-  using protocol_actor::protocol_actor;
-  caf::behavior make_behavior() override {
-    return {[this](const store& m) { records_[m.key][m.entry.subkey] = m.entry; },
-            [this](const withdraw& m) { records_[m.key].erase(m.subkey); },
-            [this](const lookup& m) {
-              found out{m.key, m.token, {}};
-              for (const auto& [subkey, entry] : records_[m.key])
-                if (entry.expires_utc_ns > here().utc_ns()) out.records.emplace_back(entry);
-              send(m.reply_to, std::move(out));
-            }};
-  }
-  void on_exit() override {
-    records_.clear();
-    protocol_actor::on_exit();
-  }
-
-private:
-  std::map<std::string, std::map<std::string, record>> records_;
-};
 
 class inference_lab {
 public:
