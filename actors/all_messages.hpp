@@ -13,6 +13,7 @@
 #include "actors/host_messages.hpp"
 #include "actors/inference/messages.hpp"
 #include "actors/message_list.hpp"
+#include "actors/pipeline/messages.hpp"
 #include "actors/reachability/messages.hpp"
 #include "actors/training/messages.hpp"
 #include "actors/trust/evidence.hpp"
@@ -23,6 +24,6 @@ namespace shoal::actors {
 using all_messages =
     joined<averager_messages, dht_messages, data_messages, proof_messages, averaging_messages,
            state_messages, host_messages, reachability_messages, trust_messages, guard_messages,
-           verdict_messages, inference_messages, expert_messages>;
+           verdict_messages, inference_messages, expert_messages, pipeline_messages>;
 
 } // namespace shoal::actors

@@ -132,6 +132,7 @@ void add_bench(CLI::App& app, action& chosen) {
   auto* bench = app.add_subcommand("bench", "measures parts of Shoal on their own");
   bench->require_subcommand(1);
   add_bench_robust(*bench, chosen);
+  add_bench_pipeline(*bench, chosen);
   auto* command = bench->add_subcommand(
       "averaging", "measures how fast strategies of averaging bring a swarm to its mean");
   auto a = std::make_shared<bench_arguments>();

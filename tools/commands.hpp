@@ -36,6 +36,8 @@ void add_chaos(CLI::App& app, action& chosen);
 void add_bench(CLI::App& app, action& chosen);
 void add_evaluate(CLI::App& app, action& chosen);
 void add_bench_robust(CLI::App& bench, action& chosen);
+/// `bench rebalancing` and `bench square-cube`.
+void add_bench_pipeline(CLI::App& bench, action& chosen);
 void add_generate(CLI::App& app, action& chosen);
 void add_verify_data(CLI::App& app, action& chosen);
 void add_memory(CLI::App& app, action& chosen);

@@ -13,7 +13,6 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include <map>
 #include <memory>
 #include <string>
 #include <utility>

@@ -1,0 +1,34 @@
+#include "actors/pipeline/gradient_book.hpp"
+
+#include "kernels/base/check.hpp"
+
+namespace shoal::actors {
+
+void gradient_book::hold(pass_id pass, std::uint32_t hop, std::uint64_t samples,
+                         std::vector<float> values) {
+  if (counted_.contains({pass, hop})) return;
+  held_.insert_or_assign(key{pass, hop}, gradient{samples, std::move(values)});
+}
+
+gradient_book::answer gradient_book::count(pass_id pass, std::uint32_t hop) {
+  const key what{pass, hop};
+  if (counted_.contains(what)) return answer::repeated;
+  const auto found = held_.extract(what);
+  if (!found) return answer::unknown;
+  const auto& values = found.mapped().values;
+  if (sum_.empty()) sum_.resize(values.size());
+  SHOAL_CHECK(sum_.size() == values.size(), "the gradients of a stage have one size");
+  for (std::size_t i = 0; i < values.size(); ++i) sum_[i] += static_cast<double>(values[i]);
+  samples_ += found.mapped().samples;
+  counted_.insert(what);
+  return answer::counted;
+}
+
+std::vector<float> gradient_book::mean() const {
+  std::vector<float> out(sum_.size());
+  for (std::size_t i = 0; i < out.size(); ++i)
+    out[i] = static_cast<float>(sum_[i] / static_cast<double>(samples_));
+  return out;
+}
+
+} // namespace shoal::actors

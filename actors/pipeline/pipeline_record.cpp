@@ -1,0 +1,57 @@
+#include "actors/pipeline/pipeline_record.hpp"
+
+#include <array>
+#include <cstddef>
+#include <cstring>
+#include <vector>
+
+namespace shoal::actors {
+
+namespace {
+
+constexpr std::uint64_t most_stages = 4096;
+
+template <std::size_t N>
+payload packed(const std::array<std::uint64_t, N>& words) {
+  std::vector<std::byte> bytes(sizeof words);
+  std::memcpy(bytes.data(), words.data(), sizeof words);
+  return payload{std::move(bytes)};
+}
+
+template <std::size_t N>
+std::optional<std::array<std::uint64_t, N>> unpacked(const payload& from) {
+  std::array<std::uint64_t, N> out;
+  if (from.is_size_only() || from.size() != sizeof out) return std::nullopt;
+  std::memcpy(out.data(), from.bytes().data(), sizeof out);
+  return out;
+}
+
+} // namespace
+
+payload stage_record::pack() const {
+  return packed(std::array<std::uint64_t, 7>{stage, epoch, state.high, state.low, counted, queue_ms,
+                                             moves ? 1U : 0U});
+}
+
+std::optional<stage_record> stage_record::unpack(const payload& from) {
+  const auto in = unpacked<7>(from);
+  if (!in || (*in)[0] >= most_stages || (*in)[6] > 1) return std::nullopt;
+  return stage_record{static_cast<std::uint32_t>((*in)[0]),
+                      (*in)[1],
+                      {(*in)[2], (*in)[3]},
+                      (*in)[4],
+                      (*in)[5],
+                      (*in)[6] == 1};
+}
+
+payload trainer_record::pack() const {
+  return packed(std::array<std::uint64_t, 1>{closed});
+}
+
+std::optional<trainer_record> trainer_record::unpack(const payload& from) {
+  const auto in = unpacked<1>(from);
+  if (!in) return std::nullopt;
+  return trainer_record{(*in)[0]};
+}
+
+} // namespace shoal::actors

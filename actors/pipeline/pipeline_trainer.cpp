@@ -1,0 +1,273 @@
+#include "actors/pipeline/pipeline_trainer.hpp"
+
+#include "actors/observe.hpp"
+#include "actors/pipeline/observations.hpp"
+#include "actors/pipeline/stage_peer.hpp"
+#include "kernels/base/check.hpp"
+
+#include <caf/actor_cast.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+namespace shoal::actors {
+
+using kind = micro_batch::task_kind;
+
+pipeline_trainer::pipeline_trainer(caf::actor_config& config, host& on,
+                                   pipeline_trainer_config options)
+    : protocol_actor(config, on), options_(std::move(options)), wiring_(options_.model->stages()) {
+  SHOAL_CHECK(options_.trainers > 0 && options_.trainer < options_.trainers &&
+                  options_.micro_batch > 0 && options_.in_flight > 0 && options_.time > 0,
+              "a trainer knows its part of a batch");
+}
+
+void pipeline_trainer::on_exit() {
+  options_.dht = nullptr;
+  options_.samples = nullptr;
+  peers_.clear();
+  passes_.clear();
+  protocol_actor::on_exit();
+}
+
+caf::behavior pipeline_trainer::make_behavior() {
+  refresh();
+  return {
+      [this](const stage_output& m) { receive(m); },
+      [this](const stage_counted& m) { receive(m); },
+      [this](const stage_refused& m) { receive(m); },
+      [this](const found& m) { receive(m); },
+      [this](const tick& t) {
+        if (t.kind == refresh_timer) return refresh();
+        // Silence of a peer that has the task.
+        const auto late = flights_.find(t.token);
+        if (late == flights_.end()) return;
+        const auto what = late->second;
+        fail(what.number, what.task, what.peer);
+      },
+  };
+}
+
+// -- records --------------------------------------------------------------------------------------
+
+void pipeline_trainer::refresh() {
+  publish();
+  for (std::uint32_t s = 0; s < options_.model->stages(); ++s)
+    send(options_.dht, lookup{stage_key(options_.run, s), address(), 0});
+  set_timer(options_.refresh, refresh_timer);
+}
+
+void pipeline_trainer::publish() {
+  record entry;
+  entry.subkey = fmt::format("{:016x}", here().id());
+  entry.address = address();
+  entry.value = trainer_record{closed_}.pack();
+  entry.expires_utc_ns = here().utc_ns() + options_.record_lifetime.count();
+  send(options_.dht, store{trainers_key(options_.run), std::move(entry)});
+}
+
+void pipeline_trainer::receive(const found& m) {
+  for (const auto& each : m.records) {
+    const auto record = stage_record::unpack(each->value);
+    if (!record || !each->address || record->stage >= options_.model->stages() ||
+        m.key != stage_key(options_.run, record->stage))
+      continue;
+    const auto peer = here().peer_of(caf::actor_cast<caf::strong_actor_ptr>(each->address));
+    if (peer == 0) continue;
+    auto& one = peers_[peer];
+    if (one.address && one.stage != record->stage) wiring_[one.stage].leave(peer);
+    one.address = each->address;
+    one.stage = record->stage;
+    one.epoch = record->epoch;
+    if (!std::exchange(one.watched, true)) monitor(one.address);
+    if (one.epoch == epoch_ && open_) wiring_[one.stage].join(peer);
+  }
+  decide();
+}
+
+void pipeline_trainer::on_down(const caf::actor_addr& whom) {
+  const auto gone = std::find_if(peers_.begin(), peers_.end(), [&](const auto& one) {
+    return caf::actor_cast<caf::actor_addr>(one.second.address) == whom;
+  });
+  if (gone == peers_.end()) return;
+  const auto peer = gone->first;
+  wiring_[gone->second.stage].leave(peer);
+  peers_.erase(gone);
+  lose(peer);
+}
+
+// -- batches --------------------------------------------------------------------------------------
+
+std::optional<std::uint64_t> pipeline_trainer::common_epoch() const {
+  std::vector<std::optional<std::uint64_t>> best(options_.model->stages());
+  for (const auto& [peer, one] : peers_)
+    best[one.stage] = std::max(best[one.stage].value_or(0), one.epoch);
+  std::optional<std::uint64_t> out;
+  for (const auto& each : best) {
+    if (!each) return std::nullopt;
+    out = out ? std::min(*out, *each) : *each;
+  }
+  return out;
+}
+
+void pipeline_trainer::decide() {
+  const auto epoch = common_epoch();
+  if (!open_) {
+    if (epoch && *epoch >= closed_ && (options_.epochs == 0 || *epoch < options_.epochs))
+      begin_batch(*epoch);
+    return;
+  }
+  const bool went_on = std::any_of(peers_.begin(), peers_.end(),
+                                   [this](const auto& one) { return one.second.epoch > epoch_; });
+  if (went_on) return close_batch(true);
+  pump();
+}
+
+void pipeline_trainer::begin_batch(std::uint64_t epoch) {
+  epoch_ = epoch;
+  open_ = true;
+  const auto part = [&](std::uint64_t i) {
+    return epoch * options_.target_batch + options_.target_batch * i / options_.trainers;
+  };
+  first_sample_ = next_sample_ = part(options_.trainer);
+  end_sample_ = part(options_.trainer + 1);
+  repeated_ = 0;
+  for (auto& [peer, one] : peers_)
+    if (one.epoch == epoch_)
+      wiring_[one.stage].join(peer);
+    else
+      wiring_[one.stage].leave(peer);
+  pump();
+}
+
+void pipeline_trainer::close_batch(bool dropped) {
+  open_ = false;
+  closed_ = epoch_ + 1;
+  batch_trained seen{epoch_, next_sample_ - first_sample_, 0, repeated_, dropped};
+  for (const auto& [number, loss] : losses_) seen.loss_sum += loss;
+  here().observe(seen);
+  passes_.clear();
+  losses_.clear();
+  flights_.clear();
+  publish();
+  for (const auto& [peer, one] : peers_) send(one.address, batch_closed{epoch_});
+}
+
+void pipeline_trainer::pump() {
+  if (!open_) return;
+  const auto under_way = [this] {
+    return static_cast<std::size_t>(std::count_if(
+        passes_.begin(), passes_.end(), [](const auto& one) { return !one.second.done(); }));
+  };
+  while (next_sample_ < end_sample_ && under_way() < options_.in_flight) {
+    const auto count = std::min(options_.micro_batch, end_sample_ - next_sample_);
+    const auto number = ++numbers_;
+    passes_.emplace(std::piecewise_construct, std::forward_as_tuple(number),
+                    std::forward_as_tuple(number, options_.model->hops(),
+                                          options_.samples(next_sample_, count), count));
+    next_sample_ += count;
+  }
+  bool all_done = next_sample_ == end_sample_;
+  for (auto& [number, pass] : passes_) {
+    if (pass.done()) continue;
+    all_done = false;
+    for (const auto& due : pass.due()) dispatch(pass, due);
+  }
+  if (all_done) close_batch(false);
+}
+
+bool pipeline_trainer::dispatch(micro_batch& pass, micro_batch::task what) {
+  const auto& model = *options_.model;
+  const auto stage = model.stage_of(what.hop);
+  const bool backward = what.kind == kind::backward;
+  std::set<peer_id> banned;
+  for (const auto& [peer, one] : peers_)
+    if (one.stage == stage && one.banned_until > now()) banned.insert(peer);
+  const auto size = static_cast<double>(pass.count()) * (backward ? backward_size : 1);
+  const auto chosen = wiring_[stage].choose(size, banned);
+  if (!chosen) return false; // until a record shows a peer
+  stage_task m;
+  m.reply_to = address();
+  m.number = pass.number();
+  m.hop = what.hop;
+  m.backward = backward ? 1 : 0;
+  m.epoch = epoch_;
+  m.count = pass.count();
+  m.time = options_.time;
+  m.codec = static_cast<std::uint8_t>(options_.activations);
+  if (what.hop == 0 || what.hop == model.stages()) m.samples = pass.samples();
+  if (what.hop > 0) m.input = pass.input(what.hop);
+  if (backward && what.hop < model.stages()) m.gradient = pass.gradient(what.hop);
+  pass.sent(what, *chosen);
+  flights_[++flights_made_] = {pass.number(), what, *chosen};
+  set_timer(backward ? options_.backward_timeout : options_.forward_timeout, task_timer,
+            flights_made_);
+  send(peers_.at(*chosen).address, std::move(m));
+  return true;
+}
+
+// -- answers --------------------------------------------------------------------------------------
+
+micro_batch* pipeline_trainer::find(std::uint64_t number) {
+  const auto found = passes_.find(number);
+  return found == passes_.end() ? nullptr : &found->second;
+}
+
+void pipeline_trainer::receive(const stage_output& m) {
+  auto* pass = open_ && m.epoch == epoch_ ? find(m.number) : nullptr;
+  const micro_batch::task what{m.backward != 0 ? kind::backward : kind::forward, m.hop};
+  const auto peer = sender_peer();
+  if (pass == nullptr || !pass->answered(what, peer, m.values)) return;
+  std::erase_if(flights_, [&](const auto& one) {
+    return one.second.number == m.number && one.second.task == what && one.second.peer == peer;
+  });
+  const auto stage = options_.model->stage_of(m.hop);
+  wiring_[stage].measured(peer, static_cast<double>(m.computed_ns) * 1e-9,
+                          static_cast<double>(pass->count()) *
+                              (m.backward != 0 ? backward_size : 1));
+  if (m.backward != 0) {
+    if (m.hop == options_.model->stages())
+      losses_[m.number] = static_cast<double>(m.loss_nanos) * 1e-9;
+    send(peers_.at(peer).address, stage_count{address(), m.number, m.hop, m.epoch});
+  }
+  pump();
+}
+
+void pipeline_trainer::receive(const stage_counted& m) {
+  auto* pass = open_ && m.epoch == epoch_ ? find(m.number) : nullptr;
+  if (pass == nullptr) return;
+  if (m.counted != 0)
+    pass->counted(m.hop, sender_peer());
+  else
+    pass->failed({kind::backward, m.hop}, sender_peer());
+  pump();
+}
+
+void pipeline_trainer::receive(const stage_refused& m) {
+  if (!open_ || m.epoch != epoch_) return;
+  fail(m.number, {m.backward != 0 ? kind::backward : kind::forward, m.hop}, sender_peer());
+}
+
+void pipeline_trainer::fail(std::uint64_t number, micro_batch::task what, peer_id peer) {
+  std::erase_if(flights_, [&](const auto& one) {
+    return one.second.number == number && one.second.task == what && one.second.peer == peer;
+  });
+  ban(peer);
+  if (auto* pass = find(number)) pass->failed(what, peer);
+  pump();
+}
+
+void pipeline_trainer::ban(peer_id peer) {
+  if (const auto found = peers_.find(peer); found != peers_.end())
+    found->second.banned_until = now() + options_.ban;
+}
+
+void pipeline_trainer::lose(peer_id peer) {
+  std::erase_if(flights_, [&](const auto& one) { return one.second.peer == peer; });
+  for (auto& [number, pass] : passes_) repeated_ += pass.lost(peer);
+  pump();
+}
+
+} // namespace shoal::actors

@@ -1,0 +1,110 @@
+// A trainer of a pipeline. It draws its part of each batch, and sends that as micro-batches through
+// the stages. It closes the batch when each gradient has counted in each stage.
+//
+// The samples of the batch of epoch e have the indices [e * batch, (e + 1) * batch). Trainer i of n
+// takes the i-th of n equal parts. At most `in_flight` micro-batches are under way, because the
+// trainer holds their activations. Each hop is sent to the peer that the stage's wiring chooses
+// (stage_wiring.hpp). Another peer of the stage replaces one that is gone, refuses or is silent.
+// The gradients that have counted at a peer that is gone are computed again (micro_batch.hpp).
+//
+// A batch begins when each stage has a peer of its epoch. If a stage goes on before the trainer has
+// closed the batch, the trainer drops the rest of its part.
+// Source: Ryabinin et al., "SWARM Parallelism", arXiv:2301.11913, section 3.1.
+#pragma once
+
+#include "actors/dht/messages.hpp"
+#include "actors/pipeline/messages.hpp"
+#include "actors/pipeline/micro_batch.hpp"
+#include "actors/pipeline/pipeline_record.hpp"
+#include "actors/pipeline/stage_model.hpp"
+#include "actors/pipeline/stage_wiring.hpp"
+#include "actors/protocol_actor.hpp"
+#include "kernels/compress/codec.hpp"
+
+#include <caf/actor_addr.hpp>
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace shoal::actors {
+
+struct pipeline_trainer_config {
+  std::string run; ///< names the pipeline in the DHT
+  std::shared_ptr<const stage_model> model;
+  std::uint32_t time = 0; ///< tokens of a sample between layers
+  std::uint64_t target_batch = 64, micro_batch = 4;
+  std::uint64_t epochs = 0; ///< the trainer sends nothing after this epoch; 0: never
+  std::uint32_t trainer = 0, trainers = 1;
+  std::size_t in_flight = 8;
+  kernels::codec activations = kernels::codec::none;
+  /// The bytes of the samples [first, first + count).
+  std::function<payload(std::uint64_t first, std::uint64_t count)> samples;
+  duration refresh = std::chrono::milliseconds(500);
+  duration record_lifetime = std::chrono::seconds(10);
+  duration forward_timeout = std::chrono::seconds(30), backward_timeout = std::chrono::seconds(75);
+  duration ban = std::chrono::seconds(5); ///< a peer that refused or was silent gets no task
+  caf::actor dht;
+};
+
+class pipeline_trainer final : public protocol_actor {
+public:
+  pipeline_trainer(caf::actor_config& config, host& on, pipeline_trainer_config options);
+  caf::behavior make_behavior() override;
+  void on_exit() override;
+
+private:
+  enum timer : std::uint32_t { refresh_timer, task_timer };
+  struct known_peer {
+    caf::actor address;
+    std::uint32_t stage = 0;
+    std::uint64_t epoch = 0;
+    duration banned_until{};
+    bool watched = false;
+  };
+  /// A task on its way, by the token of its timer.
+  struct flight {
+    std::uint64_t number = 0;
+    micro_batch::task task;
+    peer_id peer = 0;
+  };
+
+  void refresh();
+  void publish();
+  void receive(const found& m);
+  void receive(const stage_output& m);
+  void receive(const stage_refused& m);
+  void receive(const stage_counted& m);
+  void on_down(const caf::actor_addr& whom) override;
+
+  void decide();
+  /// The least epoch that a stage has; none if a stage has no peer.
+  std::optional<std::uint64_t> common_epoch() const;
+  void begin_batch(std::uint64_t epoch);
+  void close_batch(bool dropped);
+  void pump();
+  bool dispatch(micro_batch& pass, micro_batch::task what);
+  void fail(std::uint64_t number, micro_batch::task what, peer_id peer);
+  void lose(peer_id peer);
+  void ban(peer_id peer);
+  micro_batch* find(std::uint64_t number);
+
+  pipeline_trainer_config options_;
+  std::uint64_t epoch_ = 0, closed_ = 0;
+  bool open_ = false; // a batch is under way
+  std::uint64_t next_sample_ = 0, end_sample_ = 0, first_sample_ = 0;
+  std::uint64_t numbers_ = 0, flights_made_ = 0;
+  std::map<std::uint64_t, micro_batch> passes_;
+  std::map<std::uint64_t, double> losses_; // by micro-batch
+  std::uint64_t repeated_ = 0;
+  std::map<peer_id, known_peer> peers_;
+  std::vector<stage_wiring> wiring_;
+  std::map<std::uint64_t, flight> flights_;
+};
+
+} // namespace shoal::actors

@@ -1,0 +1,42 @@
+// Rebalancing of a pipeline: every so often one peer goes from the stage with the least load to the
+// stage with the most.
+//   load of a stage: the sum of its peers' queues
+//   mover: in the stage with the least load, the peer with the shortest queue
+// A stage with one peer gives none, so the least load is looked for among the other stages. A
+// stage without a peer has the most load. Nobody
+// moves unless the largest load is above the least one. Ties go to the lower stage and the smaller
+// peer id, so all peers that read the same records name the same mover.
+// A newcomer joins the stage with the largest load.
+// Source: Ryabinin et al., "SWARM Parallelism", arXiv:2301.11913, section 3.2 and algorithm 2.
+#pragma once
+
+#include "actors/ids.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+namespace shoal::actors {
+
+/// A peer's record, as far as rebalancing reads it.
+struct stage_load {
+  peer_id peer = 0;
+  std::uint32_t stage = 0;
+  double queue = 0; ///< tasks that wait, in seconds or in samples: one unit for all peers
+};
+
+struct stage_move {
+  peer_id peer = 0;
+  std::uint32_t from = 0, to = 0;
+  bool operator==(const stage_move&) const = default;
+};
+
+/// The move that is due; empty if there is none. Requires: stages > 0. Errors: none; peers of a
+/// stage that does not exist are ignored.
+std::optional<stage_move> due_move(std::span<const stage_load> peers, std::uint32_t stages);
+
+/// The stage for a newcomer: an empty one if there is any, else that with the largest load. Among
+/// stages of equal load it is the one with fewest peers, and then the lowest. Requires: stages > 0.
+std::uint32_t stage_to_join(std::span<const stage_load> peers, std::uint32_t stages);
+
+} // namespace shoal::actors

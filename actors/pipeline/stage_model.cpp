@@ -1,0 +1,161 @@
+#include "actors/pipeline/stage_model.hpp"
+
+#include "kernels/base/check.hpp"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+namespace shoal::actors {
+
+namespace {
+
+using slots = std::vector<kernels::tensor_slot>;
+
+/// Appends the tensors that `into` lacks, without gaps.
+void append(slots& into, const slots& more) {
+  for (auto slot : more) {
+    const bool known = std::any_of(into.begin(), into.end(),
+                                   [&](const auto& one) { return one.name == slot.name; });
+    if (known) continue;
+    slot.offset = kernels::end_of(into);
+    into.push_back(std::move(slot));
+  }
+}
+
+} // namespace
+
+result<std::shared_ptr<const stage_model>>
+stage_model::make(std::shared_ptr<const learn::layered_model> model,
+                  std::vector<learn::layer_range> layers, batch_reader read) {
+  std::int64_t next = 0;
+  for (const auto& one : layers) {
+    if (one.first != next || one.last <= one.first)
+      return failure{"pipeline: a stage has the layers " + std::to_string(one.first) + ":" +
+                     std::to_string(one.last) + ", and layer " + std::to_string(next) +
+                     " is the next one: let each stage begin where the one before ends"};
+    next = one.last;
+  }
+  if (layers.empty() || next != model->layers())
+    return failure{"pipeline: the stages have " + std::to_string(next) + " layers, and the model " +
+                   std::to_string(model->layers())};
+  auto out = std::shared_ptr<stage_model>(new stage_model);
+  out->model_ = std::move(model);
+  out->layers_ = std::move(layers);
+  out->read_ = std::move(read);
+  out->embedding_ = out->model_->embedding_tensors();
+  out->head_ = out->model_->head_tensors();
+  for (const auto& one : out->layers_) {
+    auto block = out->model_->block_tensors(one);
+    if (!block) return failure{block.error()};
+    slots all;
+    if (out->blocks_.empty()) append(all, out->embedding_);
+    append(all, *block);
+    if (out->blocks_.empty()) append(all, out->head_);
+    out->blocks_.push_back(std::move(*block));
+    out->tensors_.push_back(std::move(all));
+  }
+  return std::shared_ptr<const stage_model>(std::move(out));
+}
+
+result<piece_batch> stage_model::batch_of(std::uint32_t hop, std::span<const std::byte> samples,
+                                          std::uint64_t count, std::span<const float> in) const {
+  if (hop == 0 || hop == stages()) return read_(samples, count);
+  const auto row = count * width();
+  if (row == 0 || in.empty() || in.size() % row != 0)
+    return failure{"pipeline: " + std::to_string(in.size()) + " activations are no rows of " +
+                   std::to_string(width()) + " for " + std::to_string(count) + " samples"};
+  piece_batch out;
+  out.shape = {static_cast<std::int64_t>(count), static_cast<std::int64_t>(in.size() / row)};
+  return out;
+}
+
+result<std::vector<float>> stage_model::forward(std::uint32_t hop,
+                                                std::span<const float> parameters,
+                                                std::span<const std::byte> samples,
+                                                std::uint64_t count,
+                                                std::span<const float> in) const {
+  SHOAL_CHECK(hop < stages(), "the last hop has no output");
+  auto batch = batch_of(hop, samples, count, in);
+  if (!batch) return failure{batch.error()};
+  std::vector<float> embedded;
+  if (hop == 0) {
+    const auto embedding = part(0, parameters, embedding_);
+    if (!embedding) return failure{embedding.error()};
+    auto made = model_->embed(*embedding, batch->shape, batch->inputs);
+    if (!made) return failure{made.error()};
+    embedded = std::move(*made);
+    in = embedded;
+  }
+  const auto block = part(hop, parameters, blocks_[hop]);
+  if (!block) return failure{block.error()};
+  return model_->forward(layers_[hop], *block, batch->shape, in);
+}
+
+result<stage_model::slope> stage_model::backward(std::uint32_t hop,
+                                                 std::span<const float> parameters,
+                                                 std::span<const std::byte> samples,
+                                                 std::uint64_t count, std::span<const float> in,
+                                                 std::span<const float> gradient_out,
+                                                 std::span<float> gradient_sum) const {
+  SHOAL_CHECK(hop < hops(), "a hop of the pipeline");
+  const auto stage = stage_of(hop);
+  auto batch = batch_of(hop, samples, count, in);
+  if (!batch) return failure{batch.error()};
+  slope out;
+  const auto add = [&](const slots& piece, std::span<const float> gradient) {
+    const auto done = learn::scatter_add(piece, gradient, tensors_[stage], gradient_sum);
+    SHOAL_CHECK(done.ok(), "a stage has the tensors of its pieces");
+  };
+  if (hop == stages()) {
+    const auto head = part(0, parameters, head_);
+    if (!head) return failure{head.error()};
+    std::vector<float> gradient(head->size());
+    auto made = model_->loss_backward(*head, batch->shape, in, batch->targets, gradient);
+    if (!made) return failure{made.error()};
+    add(head_, gradient);
+    out.gradient_in = std::move(made->gradient_in);
+    out.loss = made->loss;
+    return out;
+  }
+  std::vector<float> embedding, embedded;
+  if (hop == 0) {
+    auto gathered = part(0, parameters, embedding_);
+    if (!gathered) return failure{gathered.error()};
+    embedding = std::move(*gathered);
+    auto made = model_->embed(embedding, batch->shape, batch->inputs);
+    if (!made) return failure{made.error()};
+    embedded = std::move(*made);
+    in = embedded;
+  }
+  const auto block = part(stage, parameters, blocks_[stage]);
+  if (!block) return failure{block.error()};
+  std::vector<float> gradient(block->size());
+  auto made = model_->backward(layers_[stage], *block, batch->shape, in, gradient_out, gradient);
+  if (!made) return failure{made.error()};
+  add(blocks_[stage], gradient);
+  if (hop > 0) {
+    out.gradient_in = std::move(*made);
+    return out;
+  }
+  std::vector<float> of_embedding(embedding.size());
+  if (auto done =
+          model_->embed_backward(embedding, batch->shape, batch->inputs, *made, of_embedding);
+      !done)
+    return failure{done.error()};
+  add(embedding_, of_embedding);
+  return out;
+}
+
+std::vector<learn::layer_range> even_cut(std::int64_t layers, std::uint32_t stages) {
+  SHOAL_CHECK(stages > 0 && layers >= stages, "a stage has a layer");
+  std::vector<learn::layer_range> out;
+  for (std::int64_t s = 0, first = 0; s < stages; ++s) {
+    const auto last = first + layers / stages + (s < layers % stages ? 1 : 0);
+    out.push_back({first, last});
+    first = last;
+  }
+  return out;
+}
+
+} // namespace shoal::actors

@@ -1,0 +1,98 @@
+// A model that is cut into pipeline stages. Stage 0 holds the embedding, its layers and the head.
+// The other stages hold layers. A micro-batch passes through hops:
+//   hop 0: samples -> embedding -> layers of stage 0 -> activations
+//   hop s: activations -> layers of stage s -> activations, for 0 < s < stages
+//   hop `stages`, on stage 0: activations, samples -> head -> loss
+// So an embedding that is tied to the head has one gradient, one average and one step, as in the
+// whole model. The price is one more hop.
+// A backward pass computes its hop's forward pass again from the hop's input, so that a peer keeps
+// nothing between the two passes. Source: Ryabinin et al., arXiv:2301.11913, section 3.1.
+#pragma once
+
+#include "kernels/base/result.hpp"
+#include "kernels/layout.hpp"
+#include "kernels/learn/layered_model.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace shoal::actors {
+
+/// Samples in the form that the ends of a model take.
+struct piece_batch {
+  learn::pass_shape shape;
+  std::vector<learn::token_id> inputs, targets; ///< [samples * time]
+};
+
+class stage_model {
+public:
+  /// Reads `count` samples. Errors: bytes that are no samples of the model.
+  using batch_reader =
+      std::function<result<piece_batch>(std::span<const std::byte> samples, std::uint64_t count)>;
+
+  /// `layers`: the layers of each stage, in order. Errors: layers that leave a gap, or that the
+  /// model lacks.
+  static result<std::shared_ptr<const stage_model>>
+  make(std::shared_ptr<const learn::layered_model> model, std::vector<learn::layer_range> layers,
+       batch_reader read);
+
+  std::uint32_t stages() const noexcept { return static_cast<std::uint32_t>(layers_.size()); }
+  std::uint32_t hops() const noexcept { return stages() + 1; }
+  std::uint32_t stage_of(std::uint32_t hop) const noexcept { return hop % stages(); }
+  /// The number of hops on a stage: 2 on stage 0.
+  static std::uint32_t hops_of(std::uint32_t stage) noexcept { return stage == 0 ? 2 : 1; }
+  std::size_t width() const noexcept { return model_->width(); }
+  learn::layer_range layers_of(std::uint32_t stage) const { return layers_[stage]; }
+
+  /// The tensors of a stage, without gaps. A tensor that two of its pieces share occurs once.
+  const std::vector<kernels::tensor_slot>& tensors_of(std::uint32_t stage) const {
+    return tensors_[stage];
+  }
+
+  /// The output of a hop before the last one. Hop 0 reads `samples`, and the others read `in`
+  /// [tokens, width]. Errors: those of layered_model.
+  result<std::vector<float>> forward(std::uint32_t hop, std::span<const float> parameters,
+                                     std::span<const std::byte> samples, std::uint64_t count,
+                                     std::span<const float> in) const;
+
+  struct slope {
+    std::vector<float> gradient_in; ///< [tokens, width]; empty for hop 0
+    double loss = 0;                ///< the sum of the samples' losses; only of the last hop
+  };
+  /// Adds the gradient of the stage's parameters to `gradient_sum`. `gradient_out` [tokens, width]
+  /// is that of the loss with respect to the hop's output; the last hop has none, and reads
+  /// `samples`. Errors: those of layered_model.
+  result<slope> backward(std::uint32_t hop, std::span<const float> parameters,
+                         std::span<const std::byte> samples, std::uint64_t count,
+                         std::span<const float> in, std::span<const float> gradient_out,
+                         std::span<float> gradient_sum) const;
+
+private:
+  stage_model() = default;
+
+  /// The tokens of an end of the model, or the shape alone of a hop between them.
+  result<piece_batch> batch_of(std::uint32_t hop, std::span<const std::byte> samples,
+                               std::uint64_t count, std::span<const float> in) const;
+  /// The parameters of one piece of a stage.
+  result<std::vector<float>> part(std::uint32_t stage, std::span<const float> parameters,
+                                  const std::vector<kernels::tensor_slot>& piece) const {
+    return learn::gather(tensors_[stage], parameters, piece);
+  }
+
+  std::shared_ptr<const learn::layered_model> model_;
+  std::vector<learn::layer_range> layers_;
+  // For each stage, the tensors of its layers alone, and all its tensors.
+  std::vector<std::vector<kernels::tensor_slot>> blocks_, tensors_;
+  std::vector<kernels::tensor_slot> embedding_, head_;
+  batch_reader read_;
+};
+
+/// Cuts `layers` layers into stages whose numbers of layers differ by at most one. Requires:
+/// 0 < stages <= layers.
+std::vector<learn::layer_range> even_cut(std::int64_t layers, std::uint32_t stages);
+
+} // namespace shoal::actors

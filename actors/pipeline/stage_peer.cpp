@@ -1,0 +1,475 @@
+#include "actors/pipeline/stage_peer.hpp"
+
+#include "actors/averaging/group.hpp"
+#include "actors/inference/activations.hpp"
+#include "actors/observe.hpp"
+#include "actors/pipeline/observations.hpp"
+#include "actors/pipeline/probes.hpp"
+#include "actors/pipeline/rebalancing.hpp"
+#include "actors/training/optimizer_step.hpp"
+#include "actors/trust/chain.hpp"
+#include "kernels/base/check.hpp"
+#include "kernels/base/digest.hpp"
+
+#include <caf/actor_cast.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace shoal::actors {
+
+namespace {
+
+// Weight of a new length of the queue in its mean.
+constexpr double queue_smoothing = 0.05;
+// Look-ups of the own stage before a peer that found nobody begins with the first state.
+constexpr std::uint32_t looks_before_start = 3;
+constexpr std::uint64_t loads_token = 1;
+// After so many failed rounds a peer believes that samples of the batch are lost.
+constexpr std::uint64_t doubtful_attempts = 3;
+// Largest number of samples in a micro-batch.
+constexpr std::uint64_t most_samples = 1 << 16;
+
+} // namespace
+
+result<state_ptr> initial_stage_state(const stage_model& model, std::uint32_t stage,
+                                      const kernels::optimizer_config& optimizer,
+                                      const std::vector<kernels::tensor_slot>& layout,
+                                      std::span<const float> whole, std::uint64_t seed) {
+  auto own = learn::gather(layout, whole, model.tensors_of(stage));
+  if (!own) return failure{own.error()};
+  auto out = std::make_shared<model_state>(fresh_state(optimizer, std::move(*own)));
+  hasher h;
+  h.add(std::string_view{"shoal.pipeline"}).add(seed).add(std::uint64_t{stage});
+  out->id = state_id::from(h.finish());
+  return state_ptr(std::move(out));
+}
+
+stage_peer::stage_peer(caf::actor_config& config, host& on, stage_peer_config options)
+    : protocol_actor(config, on), options_(std::move(options)), stage_(options_.stage),
+      random_(on.random_stream("pipeline.peer")) {
+  SHOAL_CHECK(options_.model && stage_ < options_.model->stages() &&
+                  options_.initial.size() == options_.model->stages(),
+              "a peer knows the states of all stages");
+}
+
+void stage_peer::on_exit() {
+  if (group_) send_exit(group_, caf::exit_reason::user_shutdown);
+  options_.dht = group_ = donor_ = nullptr;
+  options_.on_step = nullptr;
+  others_.clear();
+  waiting_.clear();
+  running_.reset();
+  protocol_actor::on_exit();
+}
+
+caf::behavior stage_peer::make_behavior() {
+  refresh();
+  if (options_.rebalance_every > duration{}) set_timer(options_.rebalance_every, rebalance_timer);
+  return {
+      [this](const stage_task& m) { receive(m); },
+      [this](const stage_count& m) { receive(m); },
+      [this](const work_done& m) { m.token == 0 ? computed() : stepped(); },
+      [this](const found& m) { receive(m); },
+      [this](const batch_closed&) {
+        send(options_.dht, lookup{trainers_key(options_.run), address(), 0});
+      },
+      [this](const stage_state_request& m) { receive(m); },
+      [this](const stage_state& m) { receive(m); },
+      [this](const round_report& m) {
+        group_ = nullptr;
+        round_ended(*m.result);
+      },
+      [this](const tick& t) {
+        if (t.kind == refresh_timer) refresh();
+        if (t.kind == retry_timer) decide();
+        if (t.kind == state_timer && t.token == state_asks_ && donor_) {
+          donor_ = nullptr;
+          decide();
+        }
+        if (t.kind == rebalance_timer) {
+          loads_.clear();
+          for (std::uint32_t s = 0; s < options_.model->stages(); ++s)
+            send(options_.dht, lookup{stage_key(options_.run, s), address(), loads_token});
+          set_timer(options_.rebalance_every, rebalance_timer);
+        }
+      },
+  };
+}
+
+// -- records --------------------------------------------------------------------------------------
+
+void stage_peer::refresh() {
+  queue_seconds_ += queue_smoothing * (to_seconds(queued()) - queue_seconds_);
+  publish();
+  send(options_.dht, lookup{stage_key(options_.run, stage_), address(), 0});
+  if (state_) send(options_.dht, lookup{trainers_key(options_.run), address(), 0});
+  set_timer(options_.refresh, refresh_timer);
+}
+
+void stage_peer::publish() {
+  if (!state_) return;
+  const stage_record mine{stage_,
+                          state_->epoch,
+                          state_->id,
+                          book_.samples(),
+                          static_cast<std::uint64_t>(queue_seconds_ * 1000),
+                          moves_to_.has_value()};
+  record entry;
+  entry.subkey = fmt::format("{:016x}", here().id());
+  entry.address = address();
+  entry.value = mine.pack();
+  entry.expires_utc_ns = here().utc_ns() + options_.record_lifetime.count();
+  send(options_.dht, store{stage_key(options_.run, stage_), std::move(entry)});
+}
+
+void stage_peer::receive(const found& m) {
+  if (m.key == trainers_key(options_.run)) {
+    trainers_.clear();
+    for (const auto& each : m.records)
+      if (const auto record = trainer_record::unpack(each->value); record && each->address)
+        trainers_[here().peer_of(caf::actor_cast<caf::strong_actor_ptr>(each->address))] = *record;
+    return decide();
+  }
+  std::map<peer_id, known_peer> read;
+  std::uint32_t stage = options_.model->stages();
+  for (const auto& each : m.records) {
+    const auto record = stage_record::unpack(each->value);
+    if (!record || !each->address || m.key != stage_key(options_.run, record->stage)) continue;
+    stage = record->stage;
+    read[here().peer_of(caf::actor_cast<caf::strong_actor_ptr>(each->address))] = {*record,
+                                                                                   each->address};
+  }
+  if (m.token == loads_token) {
+    auto& into = loads_[stage];
+    into.clear();
+    for (const auto& [peer, one] : read) into.emplace_back(peer, one.record);
+    return consider_move();
+  }
+  if (m.key != stage_key(options_.run, stage_)) return;
+  read.erase(here().id());
+  others_ = std::move(read);
+  ++looked_;
+  decide();
+}
+
+// -- joining --------------------------------------------------------------------------------------
+
+void stage_peer::join() {
+  if (donor_) return;
+  std::vector<const known_peer*> best;
+  for (const auto& [peer, one] : others_) {
+    if (!best.empty() && one.record.epoch > best.front()->record.epoch) best.clear();
+    if (best.empty() || one.record.epoch == best.front()->record.epoch) best.push_back(&one);
+  }
+  const auto& first = options_.initial[stage_];
+  if (best.empty() && looked_ < looks_before_start) return;
+  // The first state has the same bits everywhere.
+  if (best.empty() || best.front()->record.state == first->id) return adopt(first, 0);
+  donor_ = best[random_.below(best.size())]->address;
+  send(donor_, stage_state_request{address(), stage_});
+  set_timer(options_.state_timeout, state_timer, ++state_asks_);
+}
+
+void stage_peer::receive(const stage_state_request& m) {
+  if (!is_senders(m.reply_to)) return misbehaviour(0, "a state that goes to another host");
+  if (!state_ || m.stage != stage_)
+    return send(m.reply_to, stage_state{m.stage, 0, 0, 0, {}, {}, {}});
+  send(m.reply_to, stage_state{stage_, state_->epoch, state_->step, state_->samples, state_->id,
+                               state_->parameters, state_->optimizer});
+}
+
+void stage_peer::receive(const stage_state& m) {
+  if (!donor_ || !sent_by(donor_) || state_) return;
+  donor_ = nullptr;
+  const auto& like = *options_.initial[stage_];
+  const bool fits = m.stage == stage_ && m.parameters.size() == like.parameters.size() &&
+                    m.optimizer.size() == like.optimizer.size() && !m.parameters.is_size_only() &&
+                    !m.optimizer.is_size_only();
+  if (!fits) {
+    if (!m.parameters.empty()) misbehaviour(0, "a state of another size");
+    return set_timer(options_.refresh, retry_timer);
+  }
+  auto made = std::make_shared<model_state>();
+  made->epoch = m.epoch;
+  made->id = m.id;
+  made->step = m.step;
+  made->samples = m.samples;
+  made->parameters = m.parameters;
+  made->optimizer = m.optimizer;
+  const auto bytes = made->bytes();
+  adopt(std::move(made), bytes);
+}
+
+void stage_peer::adopt(state_ptr state, std::uint64_t bytes) {
+  state_ = std::move(state);
+  mode_ = mode::serving;
+  attempts_ = 0;
+  here().observe(stage_joined{stage_, state_->epoch, bytes});
+  publish();
+  decide();
+}
+
+// -- tasks ----------------------------------------------------------------------------------------
+
+void stage_peer::refuse(const stage_task& m, task_refusal why) {
+  send(m.reply_to,
+       stage_refused{m.number, m.hop, m.backward, m.epoch, static_cast<std::uint8_t>(why)});
+}
+
+void stage_peer::receive(const stage_task& m) {
+  if (!is_senders(m.reply_to)) return misbehaviour(0, "a task whose answer goes to another host");
+  const auto& model = *options_.model;
+  if (m.hop >= model.hops() || model.stage_of(m.hop) != stage_)
+    return refuse(m, task_refusal::stage);
+  if (!state_) return refuse(m, task_refusal::not_ready);
+  if (m.epoch != state_->epoch || mode_ != mode::serving) return refuse(m, task_refusal::epoch);
+  const bool end = m.hop == 0 || m.hop == model.stages();
+  if (m.count == 0 || m.count > most_samples || m.time == 0 || m.time > most_samples ||
+      !activation_codec(m.codec) || m.samples.is_size_only() || m.samples.empty() == end ||
+      (m.backward == 0 && m.hop == model.stages()))
+    return refuse(m, task_refusal::values);
+  if (waiting_.size() >= options_.most_waiting) return refuse(m, task_refusal::too_many);
+  here().probe(pipeline_probes::task_received);
+  job next;
+  next.what = m;
+  next.time = duration{static_cast<std::int64_t>(std::llround(
+      static_cast<double>(options_.sample_time.count() * static_cast<std::int64_t>(m.count)) *
+      (m.backward != 0 ? backward_size : 1)))};
+  waiting_.push_back(std::move(next));
+  start_job();
+}
+
+duration stage_peer::queued() const {
+  auto out = running_ ? running_->time : duration{};
+  for (const auto& one : waiting_) out += one.time;
+  return out;
+}
+
+void stage_peer::start_job() {
+  if (running_ || waiting_.empty()) return;
+  running_ = std::make_shared<job>(std::move(waiting_.front()));
+  waiting_.pop_front();
+  const auto work = [model = options_.model, at = state_, of = running_] {
+    const auto& m = of->what;
+    const auto codec = *activation_codec(m.codec);
+    const auto rows = m.count * m.time, width = model->width();
+    const auto unpack = [&](const payload& from, bool needed) {
+      return needed ? unpack_activations(codec, from, rows, width)
+                    : result<std::vector<float>>(std::vector<float>{});
+    };
+    of->failed = true;
+    const auto in = unpack(m.input, m.hop > 0);
+    const auto slope = unpack(m.gradient, m.backward != 0 && m.hop < model->stages());
+    if (!in || !slope) return;
+    const auto samples = m.samples.empty() ? std::span<const std::byte>{} : m.samples.bytes();
+    const auto parameters = at->parameters.floats();
+    if (m.backward == 0) {
+      auto out = model->forward(m.hop, parameters, samples, m.count, *in);
+      if (!out) return;
+      of->values = std::move(*out);
+    } else {
+      of->gradient.assign(parameters.size(), 0);
+      auto out = model->backward(m.hop, parameters, samples, m.count, *in, *slope, of->gradient);
+      if (!out) return;
+      of->values = std::move(out->gradient_in);
+      of->loss = out->loss;
+    }
+    of->failed = false;
+  };
+  here().run("pipeline", work, running_->time, caf::actor_cast<caf::actor>(this), 0);
+}
+
+void stage_peer::computed() {
+  const auto done = std::exchange(running_, nullptr);
+  if (!done) return;
+  here().probe(pipeline_probes::task_computed);
+  auto& m = done->what;
+  if (!state_ || m.epoch != state_->epoch || mode_ != mode::serving) {
+    refuse(m, task_refusal::epoch);
+  } else {
+    auto values = done->failed ? result<payload>(failure{})
+                               : pack_activations(*activation_codec(m.codec),
+                                                  std::move(done->values), options_.model->width());
+    if (!values) {
+      refuse(m, task_refusal::values);
+    } else {
+      const pass_id pass{here().peer_of(caf::actor_cast<caf::strong_actor_ptr>(m.reply_to)),
+                         m.number};
+      if (m.backward != 0) book_.hold(pass, m.hop, m.count, std::move(done->gradient));
+      stage_output out{m.number, m.hop, m.backward, m.epoch, std::move(*values)};
+      out.loss_nanos = std::llround(done->loss * 1e9);
+      out.computed_ns = static_cast<std::uint64_t>(done->time.count());
+      send(m.reply_to, std::move(out));
+      here().probe(pipeline_probes::output_sent);
+    }
+  }
+  start_job();
+}
+
+void stage_peer::receive(const stage_count& m) {
+  if (!is_senders(m.reply_to)) return misbehaviour(0, "a count whose answer goes to another host");
+  stage_counted out{m.number, m.hop, m.epoch, 0};
+  if (state_ && m.epoch == state_->epoch && mode_ == mode::serving) {
+    const pass_id pass{sender_peer(), m.number};
+    const auto before = book_.samples();
+    const auto done = book_.count(pass, m.hop);
+    out.counted = done == gradient_book::answer::unknown ? 0 : 1;
+    if (done == gradient_book::answer::counted)
+      here().observe(gradient_counted{m.epoch, stage_, m.hop, pass, book_.samples() - before});
+    here().probe(pipeline_probes::gradient_counted);
+  }
+  send(m.reply_to, out);
+  here().probe(pipeline_probes::count_confirmed);
+}
+
+// -- averaging ------------------------------------------------------------------------------------
+
+bool stage_peer::batch_is_closed() const {
+  return !trainers_.empty() &&
+         std::all_of(trainers_.begin(), trainers_.end(),
+                     [this](const auto& one) { return one.second.closed > state_->epoch; });
+}
+
+void stage_peer::decide() {
+  if (mode_ == mode::joining) return join();
+  if (mode_ == mode::stepping || group_) return;
+  const bool behind = std::any_of(others_.begin(), others_.end(), [this](const auto& one) {
+    return one.second.record.epoch > state_->epoch;
+  });
+  if (behind) {
+    drop_gradients();
+    state_ = nullptr;
+    mode_ = mode::joining;
+    return join();
+  }
+  if (mode_ == mode::serving && batch_is_closed()) start_round();
+}
+
+void stage_peer::drop_gradients() {
+  if (book_.samples() > 0)
+    here().observe(gradients_dropped{stage_, state_->epoch, book_.samples()});
+  book_.clear();
+}
+
+void stage_peer::start_round() {
+  round_request request;
+  request.epoch = state_->epoch;
+  request.state = state_->id;
+  own_ = request.weight = book_.samples();
+  auto mean = book_.mean();
+  // Each sample has counted once for each hop of the stage.
+  for (auto& value : mean) value *= static_cast<float>(stage_model::hops_of(stage_));
+  if (mean.empty()) mean.resize(kernels::end_of(options_.model->tensors_of(stage_)));
+  request.values = payload{std::move(mean)};
+  auto known = own_;
+  for (const auto& [peer, one] : others_)
+    if (one.record.epoch == state_->epoch && one.record.state == state_->id) {
+      request.expected.push_back({peer, one.address});
+      known += one.record.counted;
+    }
+  // A record may be older than the batch. A quorum of the whole batch keeps two groups from
+  // stepping apart, unless so much of the batch is lost that no group has it.
+  request.known_samples =
+      attempts_ < doubtful_attempts
+          ? std::max(known, options_.target_batch * stage_model::hops_of(stage_))
+          : known;
+  request.rate_up = here().rate_up();
+  request.rate_down = here().rate_down();
+  request.dht = options_.dht;
+  mode_ = mode::averaging;
+  ++attempts_;
+  group_ = spawn<group_actor>(std::ref(here()), caf::actor_cast<caf::actor>(this),
+                              options_.averaging, std::move(request));
+}
+
+void stage_peer::round_ended(const round_result& result) {
+  if (mode_ != mode::averaging) return;
+  if (result.succeeded()) return step(result);
+  mode_ = mode::serving;
+  const auto pause = static_cast<double>(std::min<std::uint64_t>(attempts_, 8)) *
+                     (0.5 + random_.uniform()) * to_seconds(options_.refresh);
+  set_timer(from_seconds(pause), retry_timer);
+}
+
+void stage_peer::step(const round_result& result) {
+  SHOAL_CHECK(result.certificate, "a round that has succeeded has a certificate");
+  mode_ = mode::stepping;
+  after_ = state_after(state_->id, result.group, result.certificate->version);
+  step_group_ = result.group;
+  step_members_ = result.members.size();
+  std::uint64_t weight = 0;
+  for (const auto& part : result.parts) weight = std::max(weight, part.weight);
+  next_state_ = std::make_shared<state_ptr>();
+  auto work = [model = options_.model, stage = stage_, before = state_, mean = result.values,
+               after = after_, how = options_.optimizer, out = next_state_,
+               samples = weight / stage_model::hops_of(stage_)] {
+    auto next =
+        std::make_shared<model_state>(step_from(*before, how, mean, model->tensors_of(stage)));
+    next->epoch = before->epoch + 1;
+    next->id = after;
+    next->samples = before->samples + samples;
+    *out = std::move(next);
+  };
+  here().run("pipeline.step", std::move(work), options_.step_time,
+             caf::actor_cast<caf::actor>(this), 1);
+}
+
+void stage_peer::stepped() {
+  if (mode_ != mode::stepping || !next_state_) return;
+  const auto before = state_->id;
+  state_ = *std::exchange(next_state_, nullptr);
+  mode_ = mode::serving;
+  book_.clear();
+  attempts_ = 0;
+  here().observe(
+      stage_stepped{stage_, state_->epoch, before, state_->id, step_group_, own_, step_members_});
+  if (options_.on_step) options_.on_step(stage_, state_);
+  if (moves_to_) return move_if_due();
+  publish();
+  decide();
+}
+
+// -- rebalancing ----------------------------------------------------------------------------------
+
+void stage_peer::consider_move() {
+  if (moves_to_ || !state_) return;
+  std::vector<stage_load> all;
+  for (const auto& [stage, peers] : loads_)
+    for (const auto& [peer, record] : peers)
+      all.push_back({peer, stage, static_cast<double>(record.queue_ms)});
+  std::size_t answered = 0;
+  for (std::uint32_t s = 0; s < options_.model->stages(); ++s) answered += loads_.contains(s);
+  if (answered < options_.model->stages()) return;
+  const auto due = due_move(all, options_.model->stages());
+  // Nobody has the state of a stage without a peer.
+  if (!due || due->peer != here().id() || due->from != stage_ || loads_[due->to].empty()) return;
+  moves_to_ = due->to;
+  announced_ = now();
+  publish();
+}
+
+void stage_peer::move_if_due() {
+  const auto to = std::exchange(moves_to_, std::nullopt);
+  const auto stay = std::count_if(others_.begin(), others_.end(),
+                                  [](const auto& one) { return !one.second.record.moves; });
+  // The others have had time to read that this peer moves.
+  if (stay == 0 || now() - announced_ < 2 * options_.refresh) {
+    publish();
+    return decide();
+  }
+  send(options_.dht,
+       withdraw{stage_key(options_.run, stage_), fmt::format("{:016x}", here().id())});
+  here().observe(stage_left{stage_, *to});
+  stage_ = *to;
+  state_ = nullptr;
+  mode_ = mode::joining;
+  others_.clear();
+  looked_ = 0;
+  queue_seconds_ = 0;
+  send(options_.dht, lookup{stage_key(options_.run, stage_), address(), 0});
+}
+
+} // namespace shoal::actors

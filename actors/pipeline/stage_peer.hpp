@@ -1,0 +1,140 @@
+// A peer of a pipeline stage. It computes hops of micro-batches for trainers, forward and backward,
+// and adds up the gradients that its trainers say count. When all trainers have closed the batch,
+// the peers of the stage average their gradients in a group and step together.
+//
+//   joining -> serving -> averaging -> stepping -> serving ...
+//      ^          |           |
+//      +----------+-----------+---- the stage went on without the peer: download its state
+//
+// So the parameters of a batch are those of one epoch in every stage, and a step is the whole
+// model's. The mean of a stage is that of the samples that counted there. Samples that counted at a
+// peer which died after the batch had closed are missing in that stage's mean.
+//
+// With `rebalance_every`, the peers read the loads of all stages that often. The peer that
+// rebalancing.hpp names moves after its next step, when it holds no gradient, and downloads the
+// state of its new stage. Before, it announces the move in its record. It stays if its stage would
+// be empty without it and the others that have announced a move.
+// Source: Ryabinin et al., "SWARM Parallelism", arXiv:2301.11913, section 3.
+#pragma once
+
+#include "actors/averaging/round.hpp"
+#include "actors/dht/messages.hpp"
+#include "actors/pipeline/gradient_book.hpp"
+#include "actors/pipeline/messages.hpp"
+#include "actors/pipeline/pipeline_record.hpp"
+#include "actors/pipeline/stage_model.hpp"
+#include "actors/protocol_actor.hpp"
+#include "actors/training/workload.hpp"
+#include "kernels/compress/codec.hpp"
+#include "kernels/optimizer.hpp"
+
+#include <chrono>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace shoal::actors {
+
+/// How much longer a backward pass takes than a forward pass: it computes the forward pass again.
+inline constexpr double backward_size = 3;
+
+struct stage_peer_config {
+  std::string run; ///< names the pipeline in the DHT
+  std::uint32_t stage = 0;
+  std::shared_ptr<const stage_model> model;
+  kernels::optimizer_config optimizer;
+  std::vector<state_ptr> initial; ///< the state of each stage at epoch 0
+  averaging_config averaging;
+  std::uint64_t target_batch = 64;                      ///< samples of a step
+  duration sample_time = std::chrono::milliseconds(10); ///< one sample, one hop, forward
+  duration step_time = std::chrono::milliseconds(20);
+  duration refresh = std::chrono::milliseconds(500);
+  duration record_lifetime = std::chrono::seconds(10);
+  duration state_timeout = std::chrono::seconds(60);
+  duration rebalance_every{}; ///< 0: never
+  std::size_t most_waiting = 256;
+  /// Called after each step of this peer, with the stage and its new state. May be empty.
+  std::function<void(std::uint32_t, const state_ptr&)> on_step;
+  caf::actor dht;
+};
+
+/// The state of a stage at which training starts. `whole` has the parameters of the model.
+result<state_ptr> initial_stage_state(const stage_model& model, std::uint32_t stage,
+                                      const kernels::optimizer_config& optimizer,
+                                      const std::vector<kernels::tensor_slot>& layout,
+                                      std::span<const float> whole, std::uint64_t seed);
+
+class stage_peer final : public protocol_actor {
+public:
+  stage_peer(caf::actor_config& config, host& on, stage_peer_config options);
+  caf::behavior make_behavior() override;
+  void on_exit() override;
+
+private:
+  enum timer : std::uint32_t { refresh_timer, retry_timer, state_timer, rebalance_timer };
+  enum class mode : std::uint8_t { joining, serving, averaging, stepping };
+  struct job {
+    stage_task what;
+    // Written by the compute thread.
+    std::vector<float> values, gradient;
+    double loss = 0;
+    bool failed = false;
+    duration time{};
+  };
+  struct known_peer {
+    stage_record record;
+    caf::actor address;
+  };
+
+  void receive(const stage_task& m);
+  void receive(const stage_count& m);
+  void receive(const stage_state_request& m);
+  void receive(const stage_state& m);
+  void receive(const found& m);
+  void refuse(const stage_task& m, task_refusal why);
+  void start_job();
+  void computed();
+  void decide();
+  void join();
+  void adopt(state_ptr state, std::uint64_t bytes);
+  bool batch_is_closed() const;
+  void start_round();
+  void round_ended(const round_result& result);
+  void step(const round_result& result);
+  void stepped();
+  void drop_gradients();
+  void refresh();
+  void publish();
+  void consider_move();
+  void move_if_due();
+  duration queued() const;
+
+  stage_peer_config options_;
+  std::uint32_t stage_;
+  mode mode_ = mode::joining;
+  state_ptr state_; // null while joining
+  gradient_book book_;
+  std::deque<job> waiting_;
+  std::shared_ptr<job> running_;
+  std::map<peer_id, known_peer> others_; // the others of the stage
+  std::map<peer_id, trainer_record> trainers_;
+  std::uint32_t looked_ = 0; // answers about the own stage since the peer has begun to join
+  caf::actor group_, donor_;
+  std::uint64_t state_asks_ = 0;
+  std::shared_ptr<state_ptr> next_state_; // written by the step job
+  state_id after_;
+  std::uint64_t attempts_ = 0;
+  group_id step_group_;
+  std::uint64_t step_members_ = 0, own_ = 0;
+  double queue_seconds_ = 0; // a moving mean
+  std::map<std::uint32_t, std::vector<std::pair<peer_id, stage_record>>> loads_;
+  std::optional<std::uint32_t> moves_to_;
+  duration announced_{};
+  rng random_;
+};
+
+} // namespace shoal::actors

@@ -1,0 +1,85 @@
+#include "actors/pipeline/stage_wiring.hpp"
+
+#include "kernels/base/check.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+
+namespace shoal::actors {
+
+namespace {
+
+constexpr double least_seconds = 1e-9; // no measured task is faster
+
+} // namespace
+
+void stage_wiring::join(peer_id peer) {
+  peers_.try_emplace(peer, entry{now_});
+}
+
+void stage_wiring::leave(peer_id peer) {
+  peers_.erase(peer);
+}
+
+void stage_wiring::measured(peer_id peer, double seconds, double size) {
+  SHOAL_CHECK(size > 0, "a task has a size");
+  const auto found = peers_.find(peer);
+  if (found == peers_.end()) return;
+  auto& one = found->second;
+  one.mean += smoothing * (std::max(seconds, least_seconds) / size - one.mean);
+  one.weight += smoothing * (1 - one.weight);
+}
+
+double stage_wiring::mean_rate() const {
+  double sum = 0;
+  std::size_t count = 0;
+  for (const auto& [peer, one] : peers_)
+    if (one.weight > 0) {
+      sum += one.weight / one.mean;
+      ++count;
+    }
+  return count == 0 ? 1 : sum / static_cast<double>(count);
+}
+
+double stage_wiring::rate(peer_id peer) const {
+  const auto found = peers_.find(peer);
+  if (found == peers_.end() || found->second.weight <= 0) return mean_rate();
+  return found->second.weight / found->second.mean;
+}
+
+std::optional<peer_id> stage_wiring::choose(double size, const std::set<peer_id>& without) {
+  SHOAL_CHECK(size > 0, "a task has a size");
+  const double unknown = mean_rate();
+  constexpr double never = std::numeric_limits<double>::infinity();
+  largest_ = std::max(largest_, size);
+  double earliest = never, rates = 0;
+  for (const auto& [peer, one] : peers_) {
+    if (without.contains(peer)) continue;
+    earliest = std::min(earliest, one.start);
+    rates += one.weight > 0 ? one.weight / one.mean : unknown;
+  }
+  if (rates == 0) return std::nullopt;
+  // Rates that change, and peers that leave, may leave all starts in the future. The margin is for
+  // sums that are rounded.
+  now_ = std::max(now_, earliest);
+  const double margin = 1e-9 * size / rates;
+  entry* out = nullptr;
+  std::optional<peer_id> chosen;
+  double least = never;
+  for (auto& [peer, one] : peers_) {
+    if (without.contains(peer) || one.start > now_ + margin) continue;
+    const double rate = one.weight > 0 ? one.weight / one.mean : unknown;
+    // A peer that got nothing for a while catches up on one task, and not on all.
+    const double finish = std::max(one.start, now_ - largest_ / rate) + size / rate;
+    if (finish >= least - margin) continue;
+    least = finish;
+    out = &one;
+    chosen = peer;
+  }
+  out->start = least;
+  now_ += size / rates;
+  return chosen;
+}
+
+} // namespace shoal::actors

@@ -1,0 +1,332 @@
+// actors/pipeline/stage_peer and pipeline_trainer: a pipeline learns what one machine learns, to a
+// millionth, although peers die at any point of the protocol.
+#include "actors/observe.hpp"
+#include "actors/pipeline/observations.hpp"
+#include "actors/pipeline/pipeline_trainer.hpp"
+#include "actors/pipeline/probes.hpp"
+#include "actors/pipeline/stage_peer.hpp"
+#include "actors/training/optimizer_step.hpp"
+#include "tests/actors/pipeline/five_layers.hpp"
+#include "tests/actors/support/directory.hpp"
+#include "tests/actors/support/mini_world.hpp"
+#include "tests/support/skip.hpp"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <cctype>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+using namespace shoal;
+using namespace shoal::actors;
+using namespace shoal::actors::testing;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr std::uint64_t batch = 12;
+
+kernels::optimizer_config adam() {
+  kernels::optimizer_config out;
+  out.learning_rate = 0.01;
+  return out;
+}
+
+using sample_reader = std::function<payload(std::uint64_t first, std::uint64_t count)>;
+
+payload bytes_of(const std::vector<std::byte>& all, std::uint64_t first, std::uint64_t count) {
+  const auto at = all.begin() + static_cast<std::ptrdiff_t>(first * (context + 1));
+  return payload(
+      std::vector<std::byte>(at, at + static_cast<std::ptrdiff_t>(count * (context + 1))));
+}
+
+payload batch_bytes(std::uint64_t first, std::uint64_t count) {
+  static const auto all = samples_of(batch * 40);
+  return bytes_of(all, first, count);
+}
+
+struct lab_options {
+  std::uint32_t stages = 4;
+  std::vector<std::size_t> peers = std::vector<std::size_t>(stages, 2);
+  std::uint32_t trainers = 1;
+  kernels::codec codec = kernels::codec::none;
+  std::uint64_t epochs = 4;
+  sample_reader samples = batch_bytes;
+  duration rebalance_every{};
+  duration sample_time = 10ms;
+  std::uint64_t seed = 1;
+};
+
+class pipeline_lab {
+public:
+  explicit pipeline_lab(lab_options options)
+      : how(std::move(options)), world(how.seed), model(five_layers()),
+        whole_parameters(parameters_of(*model)),
+        cut(stage_model::make(model, even_cut(5, how.stages), read_batch).value()),
+        states(how.stages) {
+    const auto stages = how.stages;
+    auto& host = world.add_host("directory");
+    directory_ = world.spawn<directory>(host);
+    for (std::uint32_t s = 0; s < stages; ++s) {
+      states[s] =
+          initial_stage_state(*cut, s, adam(), model->layout(), whole_parameters, 1).value();
+      initial_.push_back(states[s]);
+    }
+    for (std::uint32_t s = 0; s < stages; ++s)
+      for (std::size_t i = 0; i < how.peers[s]; ++i) add_peer(s);
+    for (std::uint32_t i = 0; i < how.trainers; ++i) {
+      auto& at = world.add_host(fmt::format("trainer-{}", i));
+      pipeline_trainer_config config;
+      config.run = "r";
+      config.model = cut;
+      config.time = context;
+      config.target_batch = batch;
+      config.micro_batch = 2;
+      config.epochs = how.epochs;
+      config.trainer = i;
+      config.trainers = how.trainers;
+      config.in_flight = 3;
+      config.activations = how.codec;
+      config.samples = how.samples;
+      config.dht = directory_;
+      world.spawn<pipeline_trainer>(at, std::move(config));
+    }
+  }
+
+  mini_host& add_peer(std::uint32_t stage) {
+    auto& host = world.add_host(fmt::format("peer-{}", peers.size()));
+    stage_peer_config config;
+    config.run = "r";
+    config.stage = stage;
+    config.model = cut;
+    config.optimizer = adam();
+    config.initial = initial_;
+    config.target_batch = batch;
+    config.rebalance_every = how.rebalance_every;
+    config.sample_time = how.sample_time;
+    config.on_step = [this](std::uint32_t at, const state_ptr& state) {
+      if (state->epoch >= states[at]->epoch) states[at] = state;
+    };
+    config.dht = directory_;
+    peers.push_back(&host);
+    world.spawn<stage_peer>(host, std::move(config));
+    return host;
+  }
+
+  bool done() const {
+    for (const auto& state : states)
+      if (state->epoch < how.epochs) return false;
+    return true;
+  }
+  void run(duration most = 10min) {
+    for (const auto until = world.now() + most; !done() && world.now() < until;)
+      world.run_for(500ms);
+    CHECK(done());
+  }
+
+  std::vector<float> parameters() const {
+    std::vector<float> out(whole_parameters.size());
+    for (std::uint32_t s = 0; s < cut->stages(); ++s)
+      REQUIRE(learn::scatter_add(cut->tensors_of(s), states[s]->parameters.floats(),
+                                 model->layout(), out));
+    return out;
+  }
+
+  lab_options how;
+  mini_world world;
+  std::shared_ptr<const learn::decoder> model;
+  std::vector<float> whole_parameters;
+  std::shared_ptr<const stage_model> cut;
+  std::vector<state_ptr> states; // the newest of each stage
+  std::vector<mini_host*> peers;
+
+private:
+  caf::actor directory_;
+  std::vector<state_ptr> initial_;
+};
+
+/// The parameters after the same batches on one machine.
+std::vector<float> alone(std::uint64_t epochs = 4, const sample_reader& samples = batch_bytes) {
+  const auto model = five_layers();
+  auto state = fresh_state(adam(), parameters_of(*model));
+  for (std::uint64_t e = 0; e < epochs; ++e) {
+    const auto bytes = samples(e * batch, batch);
+    const auto at = state.parameters.floats();
+    auto sum =
+        whole(*model, {at.begin(), at.end()}, {bytes.bytes().begin(), bytes.bytes().end()}, batch)
+            .gradient;
+    for (auto& value : sum) value /= static_cast<float>(batch);
+    state = step_from(state, adam(), payload(std::move(sum)), model->layout());
+    state.epoch = e + 1;
+  }
+  const auto out = state.parameters.floats();
+  return {out.begin(), out.end()};
+}
+
+/// Each step of each stage has each sample of its batch once, for each hop of the stage.
+void check_counts(const pipeline_lab& lab) {
+  std::map<std::pair<std::uint64_t, std::uint32_t>, std::uint64_t> given;
+  for (const auto& [peer, seen] : lab.world.observed<stage_stepped>())
+    given[{seen.epoch, seen.stage}] += seen.own;
+  CHECK(given.size() == lab.how.epochs * lab.cut->stages());
+  for (const auto& [what, samples] : given)
+    CHECK(samples == batch * stage_model::hops_of(what.second));
+  CHECK(lab.world.observed<batch_trained>().size() == lab.how.epochs * lab.how.trainers);
+  CHECK(lab.world.observed<misbehaved>().empty());
+}
+
+} // namespace
+
+TEST_CASE("a pipeline learns what one machine learns") {
+  const auto expected = alone();
+  for (const std::uint32_t stages : {1U, 2U, 4U, 5U}) {
+    CAPTURE(stages);
+    pipeline_lab lab({.stages = stages});
+    lab.run();
+    CHECK(distance(lab.parameters(), expected) < 1e-6);
+    check_counts(lab);
+  }
+}
+
+TEST_CASE("two trainers share each batch") {
+  const auto expected = alone();
+  pipeline_lab lab({.trainers = 2});
+  lab.run();
+  CHECK(distance(lab.parameters(), expected) < 1e-6);
+  check_counts(lab);
+}
+
+TEST_CASE("activations in 8 bits change little") {
+  const auto expected = alone();
+  pipeline_lab lab({.codec = kernels::codec::blockwise8});
+  lab.run();
+  const auto error = distance(lab.parameters(), expected);
+  CHECK(error > 0);
+  CHECK(error < 0.05);
+}
+
+TEST_CASE("a peer that dies at any point of the protocol costs no sample and no accuracy") {
+  const auto expected = alone();
+  for (const auto point : pipeline_probes::all)
+    for (const std::uint64_t nth : {1U, 5U, 9U, 20U}) {
+      CAPTURE(point);
+      CAPTURE(nth);
+      pipeline_lab lab({.peers = {3, 3, 3, 3}});
+      std::uint64_t count = 0;
+      lab.world.on_probe = [&](mini_host& host, std::string_view at) {
+        if (at == point && ++count == nth) host.kill();
+      };
+      lab.run();
+      REQUIRE(count >= nth);
+      CHECK(distance(lab.parameters(), expected) < 1e-6);
+      check_counts(lab);
+    }
+}
+
+TEST_CASE("a newcomer downloads the state of its stage and takes part") {
+  const auto expected = alone();
+  pipeline_lab lab({});
+  while (lab.states[2]->epoch < 2) lab.world.run_for(100ms);
+  const auto& late = lab.add_peer(2);
+  lab.run();
+  CHECK(distance(lab.parameters(), expected) < 1e-6);
+  std::uint64_t bytes = 0, steps = 0;
+  for (const auto& [peer, seen] : lab.world.observed<stage_joined>())
+    if (peer == late.id()) bytes += seen.bytes;
+  for (const auto& [peer, seen] : lab.world.observed<stage_stepped>()) steps += peer == late.id();
+  CHECK(bytes == lab.states[2]->bytes());
+  CHECK(steps >= 1);
+}
+
+TEST_CASE("a peer of an idle stage moves to the stage that all wait for") {
+  constexpr std::uint64_t epochs = 20;
+  pipeline_lab lab(
+      {.peers = {1, 2, 2, 5}, .epochs = epochs, .rebalance_every = 4s, .sample_time = 100ms});
+  lab.run(60min);
+  CHECK(distance(lab.parameters(), alone(epochs)) < 1e-6);
+  const auto moves = lab.world.observed<stage_left>();
+  REQUIRE(!moves.empty());
+  // Stage 0 has two hops and one peer.
+  CHECK(moves.front().second.to == 0);
+  CHECK(moves.front().second.from != 0);
+  std::map<std::uint32_t, std::set<peer_id>> last;
+  for (const auto& [peer, seen] : lab.world.observed<stage_stepped>()) {
+    CHECK(seen.members > 0);
+    if (seen.epoch == epochs) last[seen.stage].insert(peer);
+  }
+  CHECK(last[0].size() > 1);
+  CHECK(last.size() == 4);
+}
+
+namespace {
+
+/// The letters of a text as 27 tokens, in samples one behind the other.
+std::vector<std::byte> letters_of(const std::string& path) {
+  std::ifstream in(path);
+  std::vector<std::byte> out;
+  for (char c; in.get(c);)
+    if (std::isalpha(static_cast<unsigned char>(c)) != 0)
+      out.push_back(static_cast<std::byte>(std::tolower(c) - 'a'));
+    else if (!out.empty() && out.back() != std::byte{26})
+      out.push_back(std::byte{26});
+  return out;
+}
+
+double held_out_loss(const std::vector<float>& parameters, const std::vector<std::byte>& text) {
+  constexpr std::uint64_t count = 200;
+  const std::vector<std::byte> last(text.end() - static_cast<std::ptrdiff_t>(count * (context + 1)),
+                                    text.end());
+  return whole(*five_layers(), parameters, last, count).loss / count;
+}
+
+} // namespace
+
+TEST_CASE("24 hosts that come and go learn text as well as one machine") {
+  const std::string path = "/usr/share/common-licenses/GPL-3";
+  const auto text = letters_of(path);
+  if (text.size() < 20000) SHOAL_SKIP("this machine has no /usr/share/common-licenses/GPL-3");
+  constexpr std::uint64_t epochs = 150;
+  const auto read = [&](std::uint64_t first, std::uint64_t count) {
+    return bytes_of(text, first, count);
+  };
+  const auto at_first = held_out_loss(parameters_of(*five_layers()), text);
+  const auto expected = held_out_loss(alone(epochs, read), text);
+  CHECK(expected < 0.9 * at_first);
+  for (const auto codec : {kernels::codec::none, kernels::codec::blockwise8})
+    for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+      CAPTURE(seed);
+      pipeline_lab lab({.peers = {6, 6, 6, 6},
+                        .trainers = 2,
+                        .codec = codec,
+                        .epochs = epochs,
+                        .samples = read,
+                        .seed = seed});
+      std::vector<std::pair<mini_host*, std::uint32_t>> alive;
+      for (std::size_t i = 0; i < lab.peers.size(); ++i)
+        alive.emplace_back(lab.peers[i], static_cast<std::uint32_t>(i / 6));
+      auto random = stream(seed, "deaths");
+      std::uint64_t deaths = 0;
+      while (!lab.done() && lab.world.now() < 2h) {
+        lab.world.run_for(from_seconds(random.exponential(4)));
+        auto& gone = alive[random.below(alive.size())];
+        gone.first->kill();
+        ++deaths;
+        lab.world.run_for(from_seconds(random.exponential(2)));
+        gone.first = &lab.add_peer(gone.second);
+      }
+      CHECK(lab.done());
+      CHECK(deaths >= 24);
+      const auto loss = held_out_loss(lab.parameters(), text);
+      MESSAGE("seed " << seed << ": " << deaths << " deaths, loss " << loss << ", alone "
+                      << expected << ", at first " << at_first);
+      CHECK(loss < 1.01 * expected);
+      CHECK(loss > 0.99 * expected);
+    }
+}
