@@ -46,6 +46,7 @@ int run_program(int argc, char** argv) {
   add_run(app, chosen);
   add_new(app, chosen);
   add_check(app, chosen);
+  add_schema(app, chosen);
   add_sweep(app, chosen);
   add_replay(app, chosen);
   add_diff(app, chosen);

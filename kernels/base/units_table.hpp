@@ -1,4 +1,5 @@
-// The units that units.cpp reads and units_format.cpp writes; for these two files only.
+// The units that units.cpp reads, units_format.cpp writes and units_pattern.cpp matches; for these
+// files only.
 #pragma once
 
 #include <cstdint>
