@@ -15,6 +15,7 @@ namespace {
 struct torch_module {
   decltype(&shoal_make_transformer_math) make = nullptr;
   decltype(&shoal_make_albert_math) make_albert = nullptr;
+  decltype(&shoal_make_dalle_math) make_dalle = nullptr;
   decltype(&shoal_use_one_thread) use_one_thread = nullptr;
   std::string error;
 };
@@ -38,9 +39,11 @@ torch_module load() {
     out.make = reinterpret_cast<decltype(out.make)>(dlsym(handle, "shoal_make_transformer_math"));
     out.make_albert =
         reinterpret_cast<decltype(out.make_albert)>(dlsym(handle, "shoal_make_albert_math"));
+    out.make_dalle =
+        reinterpret_cast<decltype(out.make_dalle)>(dlsym(handle, "shoal_make_dalle_math"));
     out.use_one_thread =
         reinterpret_cast<decltype(out.use_one_thread)>(dlsym(handle, "shoal_use_one_thread"));
-    in_use = out.make && out.make_albert && out.use_one_thread;
+    in_use = out.make && out.make_albert && out.make_dalle && out.use_one_thread;
     if (!in_use) out.error = path.string() + " is of another version of Shoal";
     return out;
   }
@@ -77,6 +80,10 @@ std::shared_ptr<const transformer_math> make_transformer_math(const transformer_
 
 std::shared_ptr<const albert_math> make_albert_math(const albert_shape& shape) {
   return std::shared_ptr<const albert_math>(needed_module().make_albert(shape));
+}
+
+std::shared_ptr<const dalle_math> make_dalle_math(const dalle_shape& shape) {
+  return std::shared_ptr<const dalle_math>(needed_module().make_dalle(shape));
 }
 
 } // namespace shoal::learn

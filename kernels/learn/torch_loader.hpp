@@ -3,6 +3,7 @@
 
 #include "kernels/base/result.hpp"
 #include "kernels/learn/albert_math.hpp"
+#include "kernels/learn/dalle_math.hpp"
 #include "kernels/learn/transformer_math.hpp"
 
 #include <memory>
@@ -22,5 +23,7 @@ void use_one_thread();
 std::shared_ptr<const transformer_math> make_transformer_math(const transformer_shape& shape);
 /// The same for ALBERT.
 std::shared_ptr<const albert_math> make_albert_math(const albert_shape& shape);
+/// The same for DALL-E.
+std::shared_ptr<const dalle_math> make_dalle_math(const dalle_shape& shape);
 
 } // namespace shoal::learn

@@ -1,5 +1,5 @@
 # Every library that Shoal uses, as one imported target each. The targets:
-#   shoal::caf shoal::torch shoal::openblas shoal::sodium shoal::glpk shoal::zstd shoal::brotli shoal::zlib shoal::icu shoal::sentencepiece shoal::grpc shoal::openssl shoal::microhttpd shoal::jemalloc
+#   shoal::caf shoal::torch shoal::openblas shoal::sodium shoal::glpk shoal::zstd shoal::brotli shoal::zlib shoal::png shoal::icu shoal::sentencepiece shoal::grpc shoal::openssl shoal::microhttpd shoal::jemalloc
 #   yaml-cpp fmt::fmt spdlog::spdlog nlohmann_json::nlohmann_json CLI11::CLI11 Eigen3::Eigen
 #   prometheus-cpp::core prometheus-cpp::pull; in the tests also doctest::doctest and benchmark::benchmark
 # The Debian packages that provide them are listed in tools/bootstrap/.
@@ -42,6 +42,7 @@ find_library(SHOAL_jemalloc_LIBRARY jemalloc REQUIRED)
 target_link_options(shoal::jemalloc INTERFACE -Wl,--no-as-needed "${SHOAL_jemalloc_LIBRARY}" -Wl,--as-needed)
 shoal_import(zlib HEADER zlib.h LIBRARIES z)
 shoal_import(brotli HEADER brotli/decode.h LIBRARIES brotlidec brotlienc)
+shoal_import(png HEADER png.h LIBRARIES png)
 shoal_import(icu HEADER unicode/normalizer2.h LIBRARIES icuuc)
 shoal_import(sentencepiece HEADER sentencepiece_processor.h LIBRARIES sentencepiece)
 

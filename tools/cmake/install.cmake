@@ -34,7 +34,7 @@ function(shoal_export)
   endforeach()
 endfunction()
 
-shoal_export(shoal_base shoal_kernels shoal_text shoal_formats shoal_tokenizer shoal_checkpoint shoal_decoder shoal_learn shoal_flows shoal_churn shoal_certificates shoal_netem
+shoal_export(shoal_base shoal_kernels shoal_text shoal_formats shoal_tokenizer shoal_checkpoint shoal_decoder shoal_pictures shoal_learn shoal_flows shoal_churn shoal_certificates shoal_netem
   shoal_wire shoal_actors shoal_schema shoal_observe shoal_record shoal_compare shoal_page shoal_churn_engine shoal_world shoal_completions shoal_scenarios shoal_chaos shoal_promote
   shoal_sweep shoal_console shoal_tools)
 
