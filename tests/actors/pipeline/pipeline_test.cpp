@@ -9,13 +9,10 @@
 #include "tests/actors/pipeline/five_layers.hpp"
 #include "tests/actors/support/directory.hpp"
 #include "tests/actors/support/mini_world.hpp"
-#include "tests/support/skip.hpp"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include <cctype>
-#include <fstream>
 #include <functional>
 #include <map>
 #include <memory>
@@ -263,70 +260,4 @@ TEST_CASE("a peer of an idle stage moves to the stage that all wait for") {
   }
   CHECK(last[0].size() > 1);
   CHECK(last.size() == 4);
-}
-
-namespace {
-
-/// The letters of a text as 27 tokens, in samples one behind the other.
-std::vector<std::byte> letters_of(const std::string& path) {
-  std::ifstream in(path);
-  std::vector<std::byte> out;
-  for (char c; in.get(c);)
-    if (std::isalpha(static_cast<unsigned char>(c)) != 0)
-      out.push_back(static_cast<std::byte>(std::tolower(c) - 'a'));
-    else if (!out.empty() && out.back() != std::byte{26})
-      out.push_back(std::byte{26});
-  return out;
-}
-
-double held_out_loss(const std::vector<float>& parameters, const std::vector<std::byte>& text) {
-  constexpr std::uint64_t count = 200;
-  const std::vector<std::byte> last(text.end() - static_cast<std::ptrdiff_t>(count * (context + 1)),
-                                    text.end());
-  return whole(*five_layers(), parameters, last, count).loss / count;
-}
-
-} // namespace
-
-TEST_CASE("24 hosts that come and go learn text as well as one machine") {
-  const std::string path = "/usr/share/common-licenses/GPL-3";
-  const auto text = letters_of(path);
-  if (text.size() < 20000) SHOAL_SKIP("this machine has no /usr/share/common-licenses/GPL-3");
-  constexpr std::uint64_t epochs = 150;
-  const auto read = [&](std::uint64_t first, std::uint64_t count) {
-    return bytes_of(text, first, count);
-  };
-  const auto at_first = held_out_loss(parameters_of(*five_layers()), text);
-  const auto expected = held_out_loss(alone(epochs, read), text);
-  CHECK(expected < 0.9 * at_first);
-  for (const auto codec : {kernels::codec::none, kernels::codec::blockwise8})
-    for (std::uint64_t seed = 1; seed <= 5; ++seed) {
-      CAPTURE(seed);
-      pipeline_lab lab({.peers = {6, 6, 6, 6},
-                        .trainers = 2,
-                        .codec = codec,
-                        .epochs = epochs,
-                        .samples = read,
-                        .seed = seed});
-      std::vector<std::pair<mini_host*, std::uint32_t>> alive;
-      for (std::size_t i = 0; i < lab.peers.size(); ++i)
-        alive.emplace_back(lab.peers[i], static_cast<std::uint32_t>(i / 6));
-      auto random = stream(seed, "deaths");
-      std::uint64_t deaths = 0;
-      while (!lab.done() && lab.world.now() < 2h) {
-        lab.world.run_for(from_seconds(random.exponential(4)));
-        auto& gone = alive[random.below(alive.size())];
-        gone.first->kill();
-        ++deaths;
-        lab.world.run_for(from_seconds(random.exponential(2)));
-        gone.first = &lab.add_peer(gone.second);
-      }
-      CHECK(lab.done());
-      CHECK(deaths >= 24);
-      const auto loss = held_out_loss(lab.parameters(), text);
-      MESSAGE("seed " << seed << ": " << deaths << " deaths, loss " << loss << ", alone "
-                      << expected << ", at first " << at_first);
-      CHECK(loss < 1.01 * expected);
-      CHECK(loss > 0.99 * expected);
-    }
 }
