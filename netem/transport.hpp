@@ -80,9 +80,9 @@ public:
   double capacity(link_id link) const;
   std::size_t flows_on(link_id link) const { return flows_.count_on(link); }
   /// The wait of a packet that joins the link's queue. The queue has the windows of the flows that
-  /// the link limits, less what is on its way, up to its length. Steady flows count with their mean.
-  /// The wait is 0 where the queue pushes back, since small messages pass the bulk there. The other
-  /// models have no queues. Complexity: O(flows on the link).
+  /// the link limits, less what is on its way, up to its length. Steady flows count with their
+  /// mean. The wait is 0 where the queue pushes back, since small messages pass the bulk there. The
+  /// other models have no queues. Complexity: O(flows on the link).
   duration queueing_delay(link_id link, duration now) const;
 
   /// Starts a transfer. Callers pass the time with every change; it never goes back. advance() must

@@ -90,7 +90,7 @@ struct expert_work {
   kernels::amsgrad_config optimizer;
   std::shared_ptr<const expert_state> state;
   task_pools::batch batch;
-  /// Of each task: the output, or the gradient with respect to its input.
+  /// The output of each task, or the gradient with respect to its input.
   std::vector<std::vector<float>> results;
   bool failed = false; ///< a value was not finite, and the state is as before
 };

@@ -5,12 +5,12 @@
 // next coordinates that are alive. An expert's logit is the sum of a score for each coordinate. The
 // search always expands the prefix whose bound is the largest:
 //   bound(prefix) = its scores + the largest score of each dimension that is left
-// It ends when no prefix has a bound above the k-th best expert, so the result is that of looking
-// at all live experts. Where many good prefixes lead only to bad experts, this takes many look-ups.
-// After `most_look_ups` the search takes the best experts that it has found.
-// Complexity: with a full grid, at most 1 + (D - 1) k look-ups for D dimensions.
-// Source: Ryabinin and Gusev, arXiv:2002.04013, section 3.2, whose beam keeps the k best prefixes
-// of each length. A beam is not exact on a grid with holes; this search is.
+// The search ends when no prefix has a bound above the k-th best expert. So the result is that of
+// looking at all live experts. Where many good prefixes lead only to bad experts, this takes many
+// look-ups. After `most_look_ups` the search takes the best experts that it has found. Complexity:
+// with a full grid, at most 1 + (D - 1) k look-ups for D dimensions. Source: Ryabinin and Gusev,
+// arXiv:2002.04013, section 3.2, whose beam keeps the k best prefixes of each length. A beam is not
+// exact on a grid with holes; this search is.
 #pragma once
 
 #include "kernels/expert_gate.hpp"

@@ -36,15 +36,15 @@ struct expert_server_config {
   std::uint32_t layers = 1;
   std::vector<std::uint32_t> grid;
   std::vector<expert_id> experts; ///< that this server begins with, untrained
-  std::uint64_t seed = 1;         ///< of their initial parameters
+  std::uint64_t seed = 1;         ///< seeds their initial parameters
   kernels::amsgrad_config optimizer;
   duration batch_time = std::chrono::milliseconds(1);
   duration row_time = std::chrono::microseconds(100); ///< a backward pass takes three times as long
-  std::size_t most_rows = 1024;                       ///< of a batch, and of one request
+  std::size_t most_rows = 1024;                       ///< the limit of a batch, and of one request
   std::size_t most_waiting = 4096;
   std::uint64_t most_staleness = 0; ///< older gradients are refused; 0: none is
   std::size_t copies = 2;
-  std::size_t most_copies = 1024; ///< of other servers' experts, in memory
+  std::size_t most_copies = 1024; ///< other servers' experts in memory, at most
   duration copy_every = std::chrono::seconds(30);
   duration renew = std::chrono::seconds(20);
   duration record_lifetime = std::chrono::minutes(1); ///< the same for all servers of a model

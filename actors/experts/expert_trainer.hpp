@@ -34,7 +34,7 @@ namespace shoal::actors {
 struct expert_trainer_config {
   std::string model;
   std::shared_ptr<const learn::mixture_network> net;
-  std::uint64_t seed = 1; ///< of the trunk's initial parameters
+  std::uint64_t seed = 1; ///< seeds the trunk's initial parameters
   kernels::amsgrad_config optimizer;
   /// The samples of step `step`.
   std::function<std::vector<std::byte>(std::uint64_t step)> samples;

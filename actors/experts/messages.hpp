@@ -1,5 +1,5 @@
-// Messages of experts: trainers send rows to the servers that hold the experts, servers send copies
-// of experts to each other, and trainers share their trunks. Rows are [rows, width], row-major, in
+// Messages of experts. Trainers send rows to the servers that hold the experts, and share their
+// trunks. Servers send copies of experts to each other. Rows are [rows, width], row-major, in
 // the form of actors/inference/activations.hpp without a codec.
 #pragma once
 
@@ -15,9 +15,9 @@
 
 namespace shoal::actors {
 
-/// Rows through an expert. With a `gradient`, of the loss with respect to the output, the server
-/// makes a step, and the answer is the gradient with respect to `x`. A repeated request with the
-/// same number makes no second step.
+/// Rows through an expert. `gradient` is that of the loss with respect to the output. With a
+/// gradient the server makes a step, and the answer is the gradient with respect to `x`. A repeated
+/// request with the same number makes no second step.
 struct expert_pass {
   caf::actor reply_to; ///< on the sender's host
   std::uint64_t request = 0;

@@ -44,7 +44,7 @@ struct expert_batch_done {
   expert_id which;
   bool backward = false;
   std::uint64_t requests = 0, rows = 0;
-  std::uint64_t staleness = 0; ///< of a backward pass: summed over its requests
+  std::uint64_t staleness = 0; ///< in a backward pass: the sum over its requests
   std::string logged_fields() const;
 };
 

@@ -23,7 +23,7 @@ public:
 
   enum class seen : std::uint8_t {
     no,       ///< the request is new, and now under way
-    underway, ///< its answer will come
+    underway, ///< the request has no answer yet
     answered, ///< answer() has it
   };
   seen begin(const key& which);

@@ -27,7 +27,7 @@ struct expert_swarm {
   std::vector<std::byte> held_out;
   std::uint64_t evaluate_every = 0; ///< steps of trainer 0; 0: never
   std::size_t hosts = 8, trainers = 1;
-  std::uint64_t steps = 100; ///< of each trainer; 0: until `stop_time`
+  std::uint64_t steps = 100; ///< each trainer makes so many; 0: until `stop_time`
   actors::expert_search_limits search;
   kernels::amsgrad_config optimizer;
   std::uint64_t seed = 1;
@@ -64,7 +64,7 @@ struct expert_figures {
     std::uint64_t step = 0;
     double loss = 0, accuracy = 0;
   };
-  std::vector<step> steps; ///< of all trainers, by time
+  std::vector<step> steps; ///< all trainers' steps, by time
   std::vector<evaluation> evaluations;
   duration began{}, ended{};
   std::uint64_t calls = 0, calls_lost = 0; ///< requests to experts
@@ -72,10 +72,10 @@ struct expert_figures {
   std::uint64_t rows_unanswered = 0;       ///< rows and layers in which no expert answered
   std::uint64_t steps_unanswered = 0;      ///< steps with such a row
   std::uint64_t look_ups = 0;
-  std::vector<double> look_up_seconds; ///< of each step, in which it waited for the DHT
+  std::vector<double> look_up_seconds; ///< how long each step waited for the DHT
   std::uint64_t backward_batches = 0, backward_requests = 0, staleness_sum = 0;
   std::uint64_t deaths = 0, experts_orphaned = 0, experts_revived = 0, given_up = 0;
-  std::vector<double> recovery_seconds;         ///< of each revived expert, since its host died
+  std::vector<double> recovery_seconds;         ///< from a host's death to each expert's revival
   std::size_t experts = 0, experts_missing = 0; ///< at the end
   std::uint64_t bytes = 0, bypassed = 0, misbehaved = 0;
   bool stopped = false; ///< by `proceed`

@@ -79,7 +79,7 @@ public:
 
 private:
   struct pending {
-    std::vector<float> gradient; // of the trunk, and then of the dense network's blocks
+    std::vector<float> gradient; // the trunk's, and then that of the dense network's blocks
     std::uint64_t since = 0;     // updates when the gradient was computed
   };
 

@@ -1,14 +1,15 @@
 // Asynchronous training with stale gradients, on the virtual clock. Trainers share the parameters.
-// Each computes a gradient from the current ones at once, waits for an exponential time, and then
-// makes a step with the gradient, which is stale by then. Computing takes no time, so the history
-// is exact.
+// Each computes a gradient from the current ones at once, and waits for an exponential time. Then
+// the trainer makes a step with the gradient, which is stale by then. Computing takes no time, so
+// the history is exact.
 //   staleness of a step = steps of other trainers since its gradient was computed
 // With T trainers its mean is T - 1 in the steady state: each step makes the other T - 1 gradients
 // one step older.
-// In a mixture the experts are not delayed. An expert sums the gradients of all trainers, and makes
-// a step before a forward pass of its layer, if it has seen `update_inputs` rows or its first row
-// was `update_passes` passes ago. A dense network has one expert in each layer, which always
-// answers, and whose gradient is as stale as that of the rest.
+// In a mixture the experts are not delayed. An expert sums the gradients of all trainers. Before a
+// forward pass of its layer the expert makes a step, if it has seen `update_inputs` rows. The
+// expert also does so if its first row was `update_passes` passes ago. A dense network has one
+// expert in each layer, which always answers, and whose gradient is as stale as that of the rest.
+//
 // Source: Ryabinin and Gusev, arXiv:2002.04013, section 4.2, and the emulator of its authors.
 #pragma once
 
@@ -52,7 +53,7 @@ struct stale_point {
 
 struct stale_figures {
   std::vector<stale_point> curve;
-  /// Of the updates after the first 10 of each trainer.
+  /// Counts the updates after the first 10 of each trainer.
   double mean_staleness = 0;
   std::uint64_t most_stale = 0, counted = 0;
   std::uint64_t unanswered = 0; ///< rows and layers in which no expert answered

@@ -178,7 +178,7 @@ TEST_CASE("a dead host's experts come back from the freshest copy, once each") {
   CHECK(client.answered().back().version == 2);
 }
 
-TEST_CASE("of two hosts with one expert the one with fewer steps gives it up") {
+TEST_CASE("a host with fewer steps gives its expert up to another host that has it") {
   expert_lab lab;
   lab.add_server({first});
   auto& second = lab.add_server({first});

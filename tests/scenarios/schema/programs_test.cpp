@@ -26,8 +26,8 @@ bool says(const load_result& loaded, const std::string& message, const std::stri
 } // namespace
 
 TEST_CASE("programs are found by name, and training is the default") {
-  CHECK(programs().names() ==
-        std::vector<std::string>{"training", "averaging_study", "inference", "experts", "staleness_study"});
+  CHECK(programs().names() == std::vector<std::string>{"training", "averaging_study", "inference",
+                                                       "experts", "staleness_study"});
   CHECK(programs().find("averaging_studies") == nullptr);
   CHECK(scenario{}.program.name() == "training");
   CHECK(scenario{}.program.definition().on_runner());
