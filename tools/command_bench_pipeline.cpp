@@ -6,6 +6,7 @@
 #include "tools/arguments.hpp"
 #include "tools/commands.hpp"
 #include "tools/exit_codes.hpp"
+#include "tools/spread.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -42,20 +43,6 @@ const std::array<std::pair<const char*, scenarios::rebalancing_policy>, 6> polic
     {"60 s, random joins", {stage_joins::random, 60s}},
     {"60 s, greedy joins", {stage_joins::greedy, 60s}},
 }};
-
-struct mean_and_deviation {
-  double mean = 0, deviation = 0;
-};
-
-mean_and_deviation of_values(const std::vector<double>& values) {
-  mean_and_deviation out;
-  for (const double x : values) out.mean += x / static_cast<double>(values.size());
-  double squares = 0;
-  for (const double x : values) squares += (x - out.mean) * (x - out.mean);
-  if (values.size() > 1)
-    out.deviation = std::sqrt(squares / static_cast<double>(values.size() - 1));
-  return out;
-}
 
 int bench_rebalancing(const rebalancing_arguments& a) {
   fmt::print("| trace | stages |");

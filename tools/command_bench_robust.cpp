@@ -5,6 +5,7 @@
 #include "tools/arguments.hpp"
 #include "tools/commands.hpp"
 #include "tools/exit_codes.hpp"
+#include "tools/spread.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -28,29 +29,6 @@ struct robust_arguments {
   std::uint64_t seeds = 3, from_step = 0;
   bool json = false;
 };
-
-struct spread {
-  double mean = 0, deviation = 0;
-  std::size_t diverged = 0, count = 0;
-};
-
-spread of_values(const std::vector<double>& values) {
-  spread out;
-  double sum = 0, squares = 0;
-  for (const double x : values) {
-    if (!std::isfinite(x)) {
-      ++out.diverged;
-      continue;
-    }
-    ++out.count;
-    sum += x;
-  }
-  if (out.count > 0) out.mean = sum / static_cast<double>(out.count);
-  for (const double x : values)
-    if (std::isfinite(x)) squares += (x - out.mean) * (x - out.mean);
-  if (out.count > 1) out.deviation = std::sqrt(squares / static_cast<double>(out.count - 1));
-  return out;
-}
 
 /// A cell of the table. `aim`: the mean without attack and with the plain mean.
 std::string cell_text(const spread& loss, const spread& accuracy, double aim, double first) {
