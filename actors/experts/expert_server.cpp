@@ -16,8 +16,6 @@ namespace shoal::actors {
 
 namespace {
 
-constexpr auto codec = kernels::codec::none;
-
 /// The number of an expert on its grid, which names the stream of its initial parameters.
 std::uint64_t number_of(const expert_place& place, const std::vector<std::uint32_t>& grid) {
   std::uint64_t out = 0;
@@ -134,11 +132,12 @@ void expert_server::receive(const expert_pass& m) {
   const auto steps = expert->second.state->steps;
   if (backward && options_.most_staleness > 0 && steps > m.version + options_.most_staleness)
     return refuse_new(expert_refusal::stale);
-  auto x = unpack_activations(codec, m.x, m.rows, width, options_.sized);
+  auto x = unpack_activations(kernels::codec::none, m.x, m.rows, width, options_.sized);
   if (!x) return refuse_new(expert_refusal::wrong_values);
   task.x = std::move(*x);
   if (backward) {
-    auto gradient = unpack_activations(codec, m.gradient, m.rows, width, options_.sized);
+    auto gradient =
+        unpack_activations(kernels::codec::none, m.gradient, m.rows, width, options_.sized);
     if (!gradient) return refuse_new(expert_refusal::wrong_values);
     task.gradient = std::move(*gradient);
   }
@@ -187,8 +186,8 @@ void expert_server::computed() {
       refuse(task, gone ? expert_refusal::unknown_expert : expert_refusal::wrong_values);
       continue;
     }
-    auto packed = pack_activations(codec, std::move(done->results[i]), options_.block->width(),
-                                   options_.sized);
+    auto packed = pack_activations(kernels::codec::none, std::move(done->results[i]),
+                                   options_.block->width(), options_.sized);
     SHOAL_CHECK(packed.ok(), "results are finite");
     if (done->batch.backward) {
       seen.staleness += before > task.version ? before - task.version : 0;

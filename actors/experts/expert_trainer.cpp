@@ -15,12 +15,6 @@
 
 namespace shoal::actors {
 
-namespace {
-
-constexpr auto codec = kernels::codec::none;
-
-} // namespace
-
 std::string expert_trainers_key(std::string_view model) {
   return fmt::format("expert_trainers.{}", model);
 }
@@ -200,7 +194,8 @@ void expert_trainer::place_call(const expert_place& place, std::vector<learn::ro
                                 const expert_holder& to, std::uint64_t request, bool again) {
   watch(to);
   const auto pack = [&](std::vector<float> values) {
-    return pack_activations(codec, std::move(values), options_.net->ends().width(), options_.sized);
+    return pack_activations(kernels::codec::none, std::move(values), options_.net->ends().width(),
+                            options_.sized);
   };
   expert_pass m;
   m.reply_to = address();
@@ -224,8 +219,8 @@ void expert_trainer::receive(const expert_answer& m) {
   const auto at = calls_.find(m.request);
   if (at == calls_.end() || at->second.to.peer != sender_peer()) return;
   const auto width = options_.net->ends().width();
-  const auto values =
-      unpack_activations(codec, m.values, at->second.rows.size(), width, options_.sized);
+  const auto values = unpack_activations(kernels::codec::none, m.values, at->second.rows.size(),
+                                         width, options_.sized);
   if (!values) {
     misbehaviour(0, values.error());
     return lose(m.request, expert_refusal::wrong_values, false);
@@ -360,7 +355,7 @@ void expert_trainer::receive(const trunk_share& m) {
   constexpr std::size_t most_between_steps = 64;
   if (m.values.is_size_only() || m.values.size() != trunk_->size() * sizeof(float))
     return misbehaviour(0, "a trunk of another size");
-  const auto values = unpack_activations(codec, m.values, 1, trunk_->size());
+  const auto values = unpack_activations(kernels::codec::none, m.values, 1, trunk_->size());
   if (!values) return misbehaviour(0, values.error());
   if (shared_ >= most_between_steps) return;
   if (shared_ == 0) shared_sum_.assign(trunk_->size(), 0);

@@ -14,7 +14,7 @@
 
 namespace shoal::actors {
 
-using kind = micro_batch::task_kind;
+using pass_kind = micro_batch::task_kind;
 
 pipeline_trainer::pipeline_trainer(caf::actor_config& config, host& on,
                                    pipeline_trainer_config options)
@@ -181,7 +181,7 @@ void pipeline_trainer::pump() {
 bool pipeline_trainer::dispatch(micro_batch& pass, micro_batch::task what) {
   const auto& model = *options_.model;
   const auto stage = model.stage_of(what.hop);
-  const bool backward = what.kind == kind::backward;
+  const bool backward = what.kind == pass_kind::backward;
   std::set<peer_id> banned;
   for (const auto& [peer, one] : peers_)
     if (one.stage == stage && one.banned_until > now()) banned.insert(peer);
@@ -217,7 +217,7 @@ micro_batch* pipeline_trainer::find(std::uint64_t number) {
 
 void pipeline_trainer::receive(const stage_output& m) {
   auto* pass = open_ && m.epoch == epoch_ ? find(m.number) : nullptr;
-  const micro_batch::task what{m.backward != 0 ? kind::backward : kind::forward, m.hop};
+  const micro_batch::task what{m.backward != 0 ? pass_kind::backward : pass_kind::forward, m.hop};
   const auto peer = sender_peer();
   if (pass == nullptr || !pass->answered(what, peer, m.values)) return;
   std::erase_if(flights_, [&](const auto& one) {
@@ -241,13 +241,14 @@ void pipeline_trainer::receive(const stage_counted& m) {
   if (m.counted != 0)
     pass->counted(m.hop, sender_peer());
   else
-    pass->failed({kind::backward, m.hop}, sender_peer());
+    pass->failed({pass_kind::backward, m.hop}, sender_peer());
   pump();
 }
 
 void pipeline_trainer::receive(const stage_refused& m) {
   if (!open_ || m.epoch != epoch_) return;
-  fail(m.number, {m.backward != 0 ? kind::backward : kind::forward, m.hop}, sender_peer());
+  fail(m.number, {m.backward != 0 ? pass_kind::backward : pass_kind::forward, m.hop},
+       sender_peer());
 }
 
 void pipeline_trainer::fail(std::uint64_t number, micro_batch::task what, peer_id peer) {

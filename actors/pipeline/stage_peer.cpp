@@ -28,7 +28,7 @@ constexpr double queue_smoothing = 0.05;
 constexpr std::uint32_t looks_before_start = 3;
 constexpr std::uint64_t loads_token = 1;
 // After so many failed rounds a peer believes that samples of the batch are lost.
-constexpr std::uint64_t doubtful_attempts = 3;
+constexpr std::uint64_t quorum_attempts = 3;
 // Largest number of samples in a micro-batch.
 constexpr std::uint64_t most_samples = 1 << 16;
 
@@ -373,7 +373,7 @@ void stage_peer::start_round() {
   // A record may be older than the batch. A quorum of the whole batch keeps two groups from
   // stepping apart, unless so much of the batch is lost that no group has it.
   request.known_samples =
-      attempts_ < doubtful_attempts
+      attempts_ < quorum_attempts
           ? std::max(known, options_.target_batch * stage_model::hops_of(stage_))
           : known;
   request.rate_up = here().rate_up();

@@ -19,12 +19,13 @@ namespace shoal::scenarios {
 
 namespace {
 
-constexpr auto settling = std::chrono::seconds(40); // the servers find each other and send copies
+constexpr auto expert_settling =
+    std::chrono::seconds(40); // the servers find each other and send copies
 constexpr const char* model = "mixture";
 
-class swarm_run {
+class expert_run {
 public:
-  explicit swarm_run(const expert_swarm& what)
+  explicit expert_run(const expert_swarm& what)
       : what_(what), draws_(stream(what.seed, "experts.deaths")) {
     world_options options;
     options.seed = what.seed;
@@ -37,7 +38,7 @@ public:
     };
     deal();
   }
-  ~swarm_run() {
+  ~expert_run() {
     bootstrap_ = nullptr;
     in_.reset();
   }
@@ -54,7 +55,7 @@ public:
       lives_.push_back(stream(what_.seed, "experts.lives", i));
       start_server(i);
     }
-    in_->clock().run(settling);
+    in_->clock().run(expert_settling);
     out_.began = in_->clock().now();
     for (std::size_t i = 0; i < what_.trainers; ++i) start_trainer(i);
     if (what_.lose_share > 0) in_->clock().at(out_.began + what_.lose_at, [this] { lose_some(); });
@@ -247,7 +248,7 @@ result<expert_figures> run_expert_swarm(const expert_swarm& what) {
               "a swarm has a network and samples");
   if (what.hosts == 0 || what.trainers == 0)
     return failure{"experts: at least one host and one trainer are needed"};
-  return swarm_run(what).run();
+  return expert_run(what).run();
 }
 
 } // namespace shoal::scenarios
