@@ -1,5 +1,6 @@
 // shoal bench rebalancing: policies of rebalancing a pipeline on churn traces.
 // shoal bench square-cube: utilizations of a pipeline by width and round trip.
+#include "kernels/base/result.hpp"
 #include "netem/trace_formats.hpp"
 #include "scenarios/bench/rebalancing.hpp"
 #include "scenarios/bench/square_cube.hpp"
@@ -44,37 +45,56 @@ const std::array<std::pair<const char*, scenarios::rebalancing_policy>, 6> polic
     {"60 s, greedy joins", {stage_joins::greedy, 60s}},
 }};
 
+struct named_trace {
+  std::string name;
+  std::vector<netem::trace> by_seed;
+};
+
+/// `given` is FILE or FILE=UNIT. Errors: a file that cannot be read, or a trace that loops.
+result<named_trace> read_trace(const std::string& given, std::uint64_t seeds) {
+  const auto equals = given.rfind('=');
+  const auto file = given.substr(0, equals);
+  named_trace out{std::filesystem::path(file).stem().string(), {}};
+  for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
+    netem::trace_options how;
+    how.seed = seed;
+    if (equals != std::string::npos) how.unit = given.substr(equals + 1);
+    auto read = netem::load_traces(std::array{file}, how);
+    if (!read) return failure{read.error()};
+    if (read->loop() != duration{}) return failure{fmt::format("{}: error: the trace loops", file)};
+    out.by_seed.push_back(std::move(*read));
+  }
+  return out;
+}
+
 int bench_rebalancing(const rebalancing_arguments& a) {
+  std::vector<named_trace> traces;
+  for (const auto& given : a.traces) {
+    auto read = read_trace(given, a.seeds);
+    if (!read) {
+      fmt::print(stderr, "{}\n", read.error());
+      return exit_bad_input;
+    }
+    traces.push_back(std::move(*read));
+  }
   fmt::print("| trace | stages |");
   for (const auto& [name, how] : policies) fmt::print(" {} |", name);
   fmt::print("\n|---|---|");
   for (std::size_t i = 0; i < policies.size(); ++i) fmt::print("---|");
   fmt::print("\n");
-  for (const auto& given : a.traces) {
-    const auto equals = given.rfind('=');
-    const auto file = given.substr(0, equals);
-    std::vector<netem::trace> nodes;
-    for (std::uint64_t seed = 1; seed <= a.seeds; ++seed) {
-      netem::trace_options how;
-      how.seed = seed;
-      if (equals != std::string::npos) how.unit = given.substr(equals + 1);
-      auto read = netem::load_traces(std::array{file}, how);
-      if (!read) return fail(read.error());
-      if (read->loop() != duration{}) return fail(fmt::format("{}: the trace loops", file));
-      nodes.push_back(std::move(*read));
-    }
+  for (const auto& trace : traces)
     for (const auto stages : a.stages) {
-      fmt::print("| {} | {} |", std::filesystem::path(file).stem().string(), stages);
+      fmt::print("| {} | {} |", trace.name, stages);
       for (const auto& [name, how] : policies) {
         std::vector<double> shares;
         for (std::uint64_t seed = 1; seed <= a.seeds; ++seed)
-          shares.push_back(scenarios::play_rebalancing(nodes[seed - 1], stages, how, seed).share());
+          shares.push_back(
+              scenarios::play_rebalancing(trace.by_seed[seed - 1], stages, how, seed).share());
         const auto seen = of_values(shares);
         fmt::print(" {:.1f} ± {:.1f} % |", 100 * seen.mean, 100 * seen.deviation);
       }
       fmt::print("\n");
     }
-  }
   return exit_ok;
 }
 

@@ -122,6 +122,10 @@ TEST_CASE("wrong input to trace is answered with what is wrong and where") {
   CHECK(has(order.err, "note: it was read as 'counts'; --format says otherwise\n"));
   CHECK(has(program("trace info /nowhere").err,
             "/nowhere: error: cannot be read: No such file or directory"));
+  const auto bench = program("bench rebalancing " + folder + "counts.csv /nowhere");
+  CHECK(bench.status == 1);
+  CHECK(bench.out.empty());
+  CHECK(bench.err == "/nowhere: error: cannot be read: No such file or directory\n");
   CHECK(has(program("trace info tests").err, "tests: error: is a directory, expected a trace"));
   CHECK(program("trace info tests").status == 1);
   const auto format = program("trace convert " + folder + "counts.csv --to cvs");
