@@ -1,6 +1,8 @@
 // The mean and the standard deviation of figures from several seeds.
 #pragma once
 
+#include "kernels/base/stats.hpp"
+
 #include <cmath>
 #include <cstddef>
 #include <vector>
@@ -14,20 +16,16 @@ struct spread {
 };
 
 inline spread of_values(const std::vector<double>& values) {
-  spread out;
-  double sum = 0, squares = 0;
-  for (const double x : values) {
-    if (!std::isfinite(x)) {
-      ++out.diverged;
-      continue;
-    }
-    ++out.count;
-    sum += x;
-  }
-  if (out.count > 0) out.mean = sum / static_cast<double>(out.count);
+  std::vector<double> finite;
   for (const double x : values)
-    if (std::isfinite(x)) squares += (x - out.mean) * (x - out.mean);
-  if (out.count > 1) out.deviation = std::sqrt(squares / static_cast<double>(out.count - 1));
+    if (std::isfinite(x)) finite.push_back(x);
+  spread out;
+  out.count = finite.size();
+  out.diverged = values.size() - finite.size();
+  if (out.count == 0) return out;
+  const auto n = static_cast<double>(out.count);
+  out.mean = shoal::mean(finite);
+  if (out.count > 1) out.deviation = std::sqrt(variance(finite) * n / (n - 1));
   return out;
 }
 

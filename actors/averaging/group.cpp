@@ -2,12 +2,11 @@
 
 #include "actors/averaging/messages.hpp"
 #include "actors/averaging/observations.hpp"
+#include "actors/dht/host_record.hpp"
 #include "actors/dht/messages.hpp"
 #include "actors/probes.hpp"
 #include "kernels/base/check.hpp"
 #include "kernels/base/digest.hpp"
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <type_traits>
@@ -42,13 +41,10 @@ caf::behavior group_actor::make_behavior() {
                        matchmaking::events{[this](const group_begun& group) { begin(group); },
                                            [this](reason why) { matchmaking_failed(why); },
                                            [this] { set_timer(request_.grace, grace_over); }});
-  record mine;
-  mine.subkey = fmt::format("{:016x}", here().id());
-  mine.address = address();
-  mine.value = matchmaking::bid{deadline_utc, request_.reached != reached_by::nobody}.pack();
-  auto lifetime = 4 * options_.matchmaking_time + options_.round_timeout;
-  mine.expires_utc_ns = here().utc_ns() + lifetime.count();
-  send(request_.dht, store{key_, mine});
+  const matchmaking::bid mine{deadline_utc, request_.reached != reached_by::nobody};
+  send(request_.dht,
+       store{key_, host_record(here(), address(), mine.pack(),
+                               4 * options_.matchmaking_time + options_.round_timeout)});
   matchmaking_->start();
   look_up();
   set_timer(options_.poll_interval, poll);
@@ -207,7 +203,7 @@ void group_actor::on_timer(const tick& what) {
 }
 
 void group_actor::begin(const group_begun& group) {
-  send(request_.dht, withdraw{key_, fmt::format("{:016x}", here().id())});
+  send(request_.dht, withdraw{key_, host_subkey(here())});
   begun_ = group;
   auto first = group;
   if (has_second()) first.boundaries.resize(group.members.size() + 1);
@@ -315,7 +311,7 @@ void group_actor::report(round_result result) {
 }
 
 void group_actor::matchmaking_failed(reason why) {
-  send(request_.dht, withdraw{key_, fmt::format("{:016x}", here().id())});
+  send(request_.dht, withdraw{key_, host_subkey(here())});
   round_result result;
   result.epoch = request_.epoch;
   result.reason = why;

@@ -1,5 +1,7 @@
 #include "actors/experts/expert_record.hpp"
 
+#include "kernels/base/check.hpp"
+
 #include <caf/actor_cast.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -15,6 +17,12 @@ namespace {
 constexpr std::size_t most_coordinates = 65536;
 
 } // namespace
+
+expert_id parent_of(expert_id which) {
+  SHOAL_CHECK(!which.place.empty(), "a layer has no parent");
+  which.place.pop_back();
+  return which;
+}
 
 std::string to_text(const expert_id& which) {
   return fmt::format("{}{}{}", which.layer, which.place.empty() ? "" : ".",
@@ -97,10 +105,8 @@ std::vector<std::uint32_t> expert_cache::alive(const prefix& which, std::int64_t
 
 std::optional<expert_holder> expert_cache::holder(const expert_id& which, std::int64_t utc_ns,
                                                   duration now) const {
-  auto parent = which;
-  if (parent.place.empty()) return std::nullopt;
-  parent.place.pop_back();
-  const auto found = dictionaries_.find(parent);
+  if (which.place.empty()) return std::nullopt;
+  const auto found = dictionaries_.find(parent_of(which));
   if (found == dictionaries_.end()) return std::nullopt;
   const entry* best = nullptr;
   for (const auto& each : found->second.entries) {
@@ -117,10 +123,8 @@ void expert_cache::failed(peer_id host, duration now) {
 }
 
 void expert_cache::moved(const expert_id& which, peer_id from) {
-  auto parent = which;
-  if (parent.place.empty()) return;
-  parent.place.pop_back();
-  if (const auto found = dictionaries_.find(parent); found != dictionaries_.end())
+  if (which.place.empty()) return;
+  if (const auto found = dictionaries_.find(parent_of(which)); found != dictionaries_.end())
     std::erase_if(found->second.entries, [&](const entry& each) {
       return each.at == which.place.back() && each.holder.peer == from;
     });

@@ -29,6 +29,9 @@ struct expert_id {
   expert_place place;
   auto operator<=>(const expert_id&) const = default;
 };
+/// The prefix under which an expert or a longer prefix stands: without its last coordinate.
+/// Requires: at least one coordinate.
+expert_id parent_of(expert_id which);
 /// As '2.14.3': the layer, then the coordinates.
 std::string to_text(const expert_id& which);
 

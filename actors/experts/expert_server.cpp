@@ -1,5 +1,6 @@
 #include "actors/experts/expert_server.hpp"
 
+#include "actors/dht/host_record.hpp"
 #include "actors/dht/messages.hpp"
 #include "actors/inference/activations.hpp"
 #include "actors/observe.hpp"
@@ -7,7 +8,6 @@
 #include "kernels/base/digest.hpp"
 
 #include <caf/actor_cast.hpp>
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
@@ -209,12 +209,7 @@ void expert_server::hold(const expert_id& which, std::shared_ptr<const expert_st
 }
 
 void expert_server::announce(const std::string& key, payload value, duration lifetime) {
-  record entry;
-  entry.subkey = fmt::format("{:016x}", here().id());
-  entry.address = address();
-  entry.value = std::move(value);
-  entry.expires_utc_ns = here().utc_ns() + lifetime.count();
-  send(options_.dht, store{key, std::move(entry)});
+  send(options_.dht, store{key, host_record(here(), address(), std::move(value), lifetime)});
 }
 
 void expert_server::publish() {
@@ -235,8 +230,7 @@ void expert_server::publish() {
     now_announced.insert(key);
   }
   for (const auto& key : announced_)
-    if (!now_announced.contains(key))
-      send(options_.dht, withdraw{key, fmt::format("{:016x}", here().id())});
+    if (!now_announced.contains(key)) send(options_.dht, withdraw{key, host_subkey(here())});
   announced_ = std::move(now_announced);
   announce(expert_hosts_key(options_.model), {}, options_.record_lifetime);
 }
@@ -267,9 +261,7 @@ void expert_server::receive(const found& m) {
     const auto copy = copies_.find(about);
     if (copy == copies_.end()) return;
     auto records = records_of_the_living();
-    auto parent = about;
-    parent.place.pop_back();
-    records.read(parent, m, here(), now());
+    records.read(parent_of(about), m, here(), now());
     if (const auto holder = records.holder(about, here().utc_ns(), now())) {
       // The holder sends its next copy, or has chosen other servers for it.
       copy->second.received = now();
@@ -299,11 +291,7 @@ expert_cache expert_server::records_of_the_living() {
 
 void expert_server::read_own_prefixes() {
   std::set<expert_id> prefixes;
-  for (const auto& [which, expert] : experts_) {
-    auto parent = which;
-    parent.place.pop_back();
-    prefixes.insert(std::move(parent));
-  }
+  for (const auto& [which, expert] : experts_) prefixes.insert(parent_of(which));
   for (const auto& each : prefixes)
     ask(prefix_key(options_.model, each.layer, each.place), question::own_prefix, each);
 }
@@ -315,10 +303,8 @@ void expert_server::give_up_older(const expert_id& prefix, const found& m) {
   bool changed = false;
   for (auto at = experts_.begin(); at != experts_.end();) {
     const auto& [which, expert] = *at;
-    auto parent = which;
-    parent.place.pop_back();
     const auto other =
-        parent == prefix ? records.holder(which, here().utc_ns(), now()) : std::nullopt;
+        parent_of(which) == prefix ? records.holder(which, here().utc_ns(), now()) : std::nullopt;
     const auto mine = expert.state->steps;
     if (!other || other->steps < mine || (other->steps == mine && other->peer > here().id())) {
       ++at;
@@ -412,9 +398,7 @@ void expert_server::on_down(const caf::actor_addr& whom) {
 }
 
 void expert_server::check_owner(const expert_id& which) {
-  auto parent = which.place;
-  parent.pop_back();
-  ask(prefix_key(options_.model, which.layer, parent), question::holder, which);
+  ask(prefix_key(options_.model, which.layer, parent_of(which).place), question::holder, which);
 }
 
 void expert_server::offer(const expert_id& which, std::uint64_t attempt) {

@@ -1,5 +1,6 @@
 #include "actors/experts/expert_trainer.hpp"
 
+#include "actors/dht/host_record.hpp"
 #include "actors/dht/messages.hpp"
 #include "actors/inference/activations.hpp"
 #include "actors/observe.hpp"
@@ -63,16 +64,12 @@ caf::behavior expert_trainer::make_behavior() {
         case late:
           if (calls_.contains(t.token)) lose(t.token, expert_refusal::none, true);
           break;
-        case renewal: {
+        case renewal:
           cache_.drop_old(now());
-          record entry;
-          entry.subkey = fmt::format("{:016x}", here().id());
-          entry.address = address();
-          entry.expires_utc_ns = here().utc_ns() + options_.record_lifetime.count();
-          send(options_.dht, store{expert_trainers_key(options_.model), std::move(entry)});
+          send(options_.dht, store{expert_trainers_key(options_.model),
+                                   host_record(here(), address(), {}, options_.record_lifetime)});
           set_timer(options_.renew, renewal);
           break;
-        }
         case sharing:
           share_token_ = ++last_token_;
           send(options_.dht, lookup{expert_trainers_key(options_.model), address(), share_token_});

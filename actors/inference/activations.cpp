@@ -17,6 +17,13 @@ std::size_t row_bytes(kernels::codec codec, std::size_t width) {
 
 } // namespace
 
+std::vector<float> floats_of(const payload& from) {
+  if (from.is_size_only() || from.size() % sizeof(float) != 0) return {};
+  std::vector<float> out(from.size() / sizeof(float));
+  if (!out.empty()) std::memcpy(out.data(), from.bytes().data(), from.size());
+  return out;
+}
+
 std::optional<kernels::codec> activation_codec(std::uint8_t number) {
   for (const auto each : {kernels::codec::none, kernels::codec::float16, kernels::codec::bfloat16,
                           kernels::codec::blockwise8})

@@ -19,6 +19,9 @@
 
 namespace shoal::actors {
 
+/// The floats of a payload that an actor of this host has made. Empty if it has no whole floats.
+std::vector<float> floats_of(const payload& from);
+
 /// The codec of a number in a message. Empty for numbers and codecs that no activations have.
 std::optional<kernels::codec> activation_codec(std::uint8_t number);
 

@@ -1,15 +1,12 @@
 #include "actors/inference/blocking_passes.hpp"
 
+#include "actors/inference/activations.hpp"
+
 #include <utility>
 
 namespace shoal::actors {
 
 namespace {
-
-std::vector<float> values_of(const payload& from) {
-  const auto all = from.floats();
-  return {all.begin(), all.end()};
-}
 
 payload payload_of(std::span<const float> from) {
   return payload{std::vector<float>(from.begin(), from.end())};
@@ -63,7 +60,7 @@ result<blocking_passes::passed> blocking_passes::forward(learn::layer_range laye
   const auto done = wait_for(last_);
   if (!done) return failure{done.error()};
   open_.emplace(last_, activations.size());
-  return passed{last_, values_of(done->activations)};
+  return passed{last_, floats_of(done->activations)};
 }
 
 result<blocking_passes::gradients> blocking_passes::backward(std::uint64_t pass,
@@ -78,7 +75,7 @@ result<blocking_passes::gradients> blocking_passes::backward(std::uint64_t pass,
   how_.backward({pass, payload_of(gradient)});
   const auto done = wait_for(pass);
   if (!done) return failure{done.error()};
-  return gradients{values_of(done->activations), values_of(done->prompts)};
+  return gradients{floats_of(done->activations), floats_of(done->prompts)};
 }
 
 void blocking_passes::forget(std::uint64_t pass) {

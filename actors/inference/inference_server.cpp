@@ -1,5 +1,6 @@
 #include "actors/inference/inference_server.hpp"
 
+#include "actors/dht/host_record.hpp"
 #include "actors/dht/messages.hpp"
 #include "actors/inference/observations.hpp"
 #include "actors/inference/probes.hpp"
@@ -7,7 +8,6 @@
 #include "kernels/base/check.hpp"
 
 #include <caf/actor_cast.hpp>
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <set>
@@ -102,12 +102,8 @@ void inference_server::publish() {
   const auto layer_time = options_.layer_time + options_.layer_batch_time;
   const server_record mine{options_.layers, static_cast<std::uint64_t>(layer_time.count()),
                            sessions_.left(), options_.model_digest, draining_};
-  record entry;
-  entry.subkey = fmt::format("{:016x}", here().id());
-  entry.address = address();
-  entry.value = mine.pack();
-  entry.expires_utc_ns = here().utc_ns() + options_.record_lifetime.count();
-  send(options_.dht, store{servers_key(options_.model), std::move(entry)});
+  send(options_.dht, store{servers_key(options_.model),
+                           host_record(here(), address(), mine.pack(), options_.record_lifetime)});
 }
 
 /// Passes without state are short, and their clients send them elsewhere again.

@@ -1,5 +1,6 @@
 #include "actors/inference/pass_client.hpp"
 
+#include "actors/inference/activations.hpp"
 #include "actors/inference/observations.hpp"
 #include "actors/observe.hpp"
 #include "kernels/base/check.hpp"
@@ -9,22 +10,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 namespace shoal::actors {
-
-namespace {
-
-/// The floats of a payload that an actor of this host has made. Empty if it is no whole floats.
-std::vector<float> floats_of(const payload& from) {
-  if (from.is_size_only() || from.size() % sizeof(float) != 0) return {};
-  std::vector<float> out(from.size() / sizeof(float));
-  if (!out.empty()) std::memcpy(out.data(), from.bytes().data(), from.size());
-  return out;
-}
-
-} // namespace
 
 pass_client::pass_client(caf::actor_config& config, host& on, pass_client_config options)
     : protocol_actor(config, on), options_(std::move(options)),

@@ -1,12 +1,12 @@
 #include "actors/pipeline/pipeline_trainer.hpp"
 
+#include "actors/dht/host_record.hpp"
 #include "actors/observe.hpp"
 #include "actors/pipeline/observations.hpp"
 #include "actors/pipeline/stage_peer.hpp"
 #include "kernels/base/check.hpp"
 
 #include <caf/actor_cast.hpp>
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <numeric>
@@ -60,12 +60,9 @@ void pipeline_trainer::refresh() {
 }
 
 void pipeline_trainer::publish() {
-  record entry;
-  entry.subkey = fmt::format("{:016x}", here().id());
-  entry.address = address();
-  entry.value = trainer_record{closed_}.pack();
-  entry.expires_utc_ns = here().utc_ns() + options_.record_lifetime.count();
-  send(options_.dht, store{trainers_key(options_.run), std::move(entry)});
+  send(options_.dht, store{trainers_key(options_.run),
+                           host_record(here(), address(), trainer_record{closed_}.pack(),
+                                       options_.record_lifetime)});
 }
 
 void pipeline_trainer::receive(const found& m) {

@@ -1,6 +1,7 @@
 #include "actors/pipeline/stage_peer.hpp"
 
 #include "actors/averaging/group.hpp"
+#include "actors/dht/host_record.hpp"
 #include "actors/inference/activations.hpp"
 #include "actors/observe.hpp"
 #include "actors/pipeline/observations.hpp"
@@ -12,7 +13,6 @@
 #include "kernels/base/digest.hpp"
 
 #include <caf/actor_cast.hpp>
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
@@ -117,12 +117,8 @@ void stage_peer::publish() {
                           book_.samples(),
                           static_cast<std::uint64_t>(queue_seconds_ * 1000),
                           moves_to_.has_value()};
-  record entry;
-  entry.subkey = fmt::format("{:016x}", here().id());
-  entry.address = address();
-  entry.value = mine.pack();
-  entry.expires_utc_ns = here().utc_ns() + options_.record_lifetime.count();
-  send(options_.dht, store{stage_key(options_.run, stage_), std::move(entry)});
+  send(options_.dht, store{stage_key(options_.run, stage_),
+                           host_record(here(), address(), mine.pack(), options_.record_lifetime)});
 }
 
 void stage_peer::receive(const found& m) {
@@ -460,8 +456,7 @@ void stage_peer::move_if_due() {
     publish();
     return decide();
   }
-  send(options_.dht,
-       withdraw{stage_key(options_.run, stage_), fmt::format("{:016x}", here().id())});
+  send(options_.dht, withdraw{stage_key(options_.run, stage_), host_subkey(here())});
   here().observe(stage_left{stage_, *to});
   stage_ = *to;
   state_ = nullptr;

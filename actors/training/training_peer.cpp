@@ -2,6 +2,7 @@
 
 #include "actors/averaging/group.hpp"
 #include "actors/data/observations.hpp"
+#include "actors/dht/host_record.hpp"
 #include "actors/failpoints.hpp"
 #include "actors/probes.hpp"
 #include "actors/reachability/observations.hpp"
@@ -229,16 +230,12 @@ void training_peer::publish() {
   if (!parts_->records.is_news(mine, now())) return;
   if (held().running())
     mine.computes_for_ms = static_cast<std::uint64_t>(to_seconds(next_refresh()) * 1000) + 1;
-  record entry;
-  entry.subkey = fmt::format("{:016x}", here().id());
-  entry.address = address();
-  entry.value = mine.pack();
-  entry.expires_utc_ns = here().utc_ns() + options_.record_lifetime.count();
-  send(parts_->dht, store{progress_key, std::move(entry)});
+  send(parts_->dht,
+       store{progress_key, host_record(here(), address(), mine.pack(), options_.record_lifetime)});
 }
 
 void training_peer::withdraw_record() {
-  send(parts_->dht, withdraw{progress_key, fmt::format("{:016x}", here().id())});
+  send(parts_->dht, withdraw{progress_key, host_subkey(here())});
 }
 
 void training_peer::announce() {
