@@ -45,16 +45,6 @@ bool not_negative(const rule& r) {
   return above_zero(r) || (r.at_least && *r.at_least >= 0);
 }
 
-json words(std::string_view listed) {
-  json out = json::array();
-  for (std::size_t at = 0; at < listed.size();) {
-    const std::size_t end = std::min(listed.find(", ", at), listed.size());
-    out.push_back(std::string(listed.substr(at, end - at)));
-    at = end + 2;
-  }
-  return out;
-}
-
 /// A quantity in text, or 0 without a unit.
 json quantity(const std::string& pattern, const rule& r, const char* unit) {
   json text{{"type", "string"}, {"pattern", pattern}};
@@ -66,7 +56,7 @@ json quantity(const std::string& pattern, const rule& r, const char* unit) {
 // schema_of() gives the schema of one value.
 
 json schema_of(const std::string&, const rule& r) {
-  if (r.one_of) return {{"enum", words(r.one_of)}};
+  if (r.one_of) return {{"enum", listed_names(r.one_of)}};
   return {{"type", {"string", "number", "boolean"}}};
 }
 json schema_of(bool, const rule&) {
@@ -106,14 +96,14 @@ json schema_of(const kernels::grid&, const rule&) {
             {{"type", "integer"}, {"minimum", 2}}}}};
 }
 json schema_of(const word& value, const rule& r) {
-  if (r.one_of) return {{"enum", words(r.one_of)}};
+  if (r.one_of) return {{"enum", listed_names(r.one_of)}};
   return {{"enum", value.names}};
 }
 template <class E>
 requires std::is_enum_v<E> json schema_of(E, const rule& r) {
   json names = json::array();
   for (const auto& [value, name] : names_of(E{})) names.push_back(name);
-  if (r.one_of) names = words(r.one_of);
+  if (r.one_of) names = listed_names(r.one_of);
   if constexpr (requires { former_names_of(E{}); }) {
     json former = json::array();
     for (const auto& [value, name] : former_names_of(E{})) former.push_back(name);

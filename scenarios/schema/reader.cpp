@@ -408,13 +408,8 @@ private:
     if constexpr (std::is_enum_v<T>)
       for (const auto& [each, name] : names_of(T{})) choices.emplace_back(name);
     if constexpr (std::is_same_v<T, word>) choices.assign(value.names.begin(), value.names.end());
-    if (!r.one_of) return choices;
-    const std::string_view all = r.one_of;
-    for (std::size_t at = 0; at < all.size();) {
-      const std::size_t end = std::min(all.find(", ", at), all.size());
-      choices.emplace_back(all.substr(at, end - at));
-      at = end + 2;
-    }
+    if (r.one_of)
+      for (auto& each : listed_names(r.one_of)) choices.push_back(std::move(each));
     return choices;
   }
 
