@@ -306,7 +306,8 @@ void group_actor::report(round_result result) {
   }
   send(owner_, round_report{std::make_shared<const round_result>(std::move(result))});
   // Other members may still need this member's data, for a limited time.
-  const auto guarding = guard_ ? 8 * options_.guard->duty_time : duration{};
+  const auto guarding =
+      guard_ ? guard_options::longest_stay(options_.guard->duty_time) : duration{};
   set_timer(options_.round_timeout + guarding, leave);
 }
 

@@ -23,6 +23,8 @@ struct guard_options {
   duration commit_time = std::chrono::seconds(5);
   /// A member that does not reveal, check or audit in this time has missed that duty.
   duration duty_time = std::chrono::seconds(30);
+  /// A member stays at most so long after its round, for audits, cases and other members' duties.
+  static constexpr duration longest_stay(duration duty_time) { return 8 * duty_time; }
   /// The members that decide a case. 0: all but the accuser and the accused.
   std::uint32_t jurors = 0;
   /// Rounds in which a newcomer's contribution has weight 0.

@@ -1,5 +1,6 @@
 // Advances the world's time to the goal of the run, and then until no work is under way.
 #include "actors/host_messages.hpp"
+#include "actors/trust/guard_options.hpp"
 #include "scenarios/runner/run_state.hpp"
 
 #include <caf/send.hpp>
@@ -110,7 +111,8 @@ duration runner::state::run_world(bool& interrupted) {
                          : duration{};
   auto patience = in->clock().now() + 2 * what.averaging.round_timeout;
   // Members of a round stay until its audits and cases are over.
-  if (what.security.kind == security_kind::btard) patience += 4 * what.security.duty_time;
+  if (what.security.kind == security_kind::btard)
+    patience += actors::guard_options::longest_stay(what.security.duty_time);
   do {
     in->clock().run(in->clock().now() + (simulated() ? duration(std::chrono::seconds(1)) : slice));
     look("ending");
