@@ -54,7 +54,6 @@ caf::behavior expert_server::make_behavior() {
   publish();
   set_timer(options_.renew, renewal);
   set_timer(options_.copy_every / 4, copying);
-  ask(expert_hosts_key(options_.model), question::servers, {});
   return {
       [this](const expert_pass& m) { receive(m); },
       [this](const expert_copy& m) { receive(m); },
@@ -65,11 +64,12 @@ caf::behavior expert_server::make_behavior() {
         case renewal:
           publish();
           read_own_prefixes();
-          ask(expert_hosts_key(options_.model), question::servers, {});
           set_timer(options_.renew, renewal);
           break;
         case copying:
-          send_copies();
+          // The answer names the servers that get the copies.
+          copies_are_due_ = true;
+          ask(expert_hosts_key(options_.model), question::servers, {});
           for (const auto& [which, copy] : copies_)
             if (now() >= copy.received + 4 * options_.copy_every) check_owner(which);
           set_timer(options_.copy_every, copying);
@@ -253,6 +253,7 @@ void expert_server::receive(const found& m) {
       const auto peer = here().peer_of(caf::actor_cast<caf::strong_actor_ptr>(each->address));
       if (peer != 0 && peer != here().id()) servers_[peer] = {each->address, each->expires_utc_ns};
     }
+    if (std::exchange(copies_are_due_, false)) send_copies();
     break;
   case question::own_prefix:
     give_up_older(about, m);

@@ -119,6 +119,7 @@ private:
   std::map<std::uint64_t, std::pair<question, expert_id>> asked_;
   std::map<std::uint64_t, expert_id> revivals_; // by the attempt
   std::uint64_t last_token_ = 0;
+  bool copies_are_due_ = false;
 };
 
 } // namespace shoal::actors
