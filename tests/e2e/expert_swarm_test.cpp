@@ -85,8 +85,9 @@ TEST_CASE("in a run of sizes alone requests have the bytes of their width") {
     REQUIRE(figures->steps.size() == 15);
     return static_cast<double>(figures->bytes);
   };
-  // Each row goes to 4 experts of 2 layers and back, forward, and twice as much backward: 8 * 15
-  // rows in all, of 4 bytes a value. The run with wide rows also takes longer, with more records.
+  // 8 * 15 rows of 4 bytes a value go to 4 experts in 2 layers. The forward pass sends a row each
+  // way. The backward pass sends two rows there and one back. The run with wide rows also takes
+  // longer, with more records.
   const double difference = bytes(3000) - bytes(1000);
   CHECK(difference == doctest::Approx(8 * 15 * 4 * 2 * (2 + 3) * 4.0 * 2000).epsilon(0.05));
 }
