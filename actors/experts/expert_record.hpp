@@ -14,6 +14,7 @@
 
 #include <caf/actor.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -22,6 +23,9 @@
 #include <vector>
 
 namespace shoal::actors {
+
+/// The rows of one request, at most. A trainer splits what it has.
+constexpr std::size_t most_expert_rows = 1024;
 
 /// An expert of a model: its layer, and its place on the layer's grid.
 struct expert_id {

@@ -17,6 +17,7 @@
 #pragma once
 
 #include "actors/experts/expert_batch.hpp"
+#include "actors/experts/expert_record.hpp"
 #include "actors/experts/messages.hpp"
 #include "actors/experts/observations.hpp"
 #include "actors/experts/request_log.hpp"
@@ -40,7 +41,7 @@ struct expert_server_config {
   kernels::amsgrad_config optimizer;
   duration batch_time = std::chrono::milliseconds(1);
   duration row_time = std::chrono::microseconds(100); ///< a backward pass takes three times as long
-  std::size_t most_rows = 1024;                       ///< the limit of a batch, and of one request
+  std::size_t most_rows = most_expert_rows;           ///< the limit of a batch, and of one request
   std::size_t most_waiting = 4096;
   std::uint64_t most_staleness = 0; ///< older gradients are refused; 0: none is
   std::size_t copies = 2;

@@ -171,15 +171,25 @@ void expert_trainer::call_experts() {
     chosen_[each.row] = asked[each.row];
   }
   for (auto& [place, rows] : learn::rows_by_expert(asked)) {
-    ++seen_.calls;
     const auto holder = cache_.holder(in_layer(place), here().utc_ns(), now());
     if (!holder) {
+      ++seen_.calls;
       ++seen_.lost;
       continue;
     }
-    place_call(place, rows, *holder, ++last_token_, false);
+    place_calls(place, rows, *holder);
   }
   if (calls_.empty()) layer_answered();
+}
+
+void expert_trainer::place_calls(const expert_place& place, std::span<const learn::routed_row> rows,
+                                 const expert_holder& to) {
+  while (!rows.empty()) {
+    const auto some = rows.first(std::min(rows.size(), most_expert_rows));
+    rows = rows.subspan(some.size());
+    ++seen_.calls;
+    place_call(place, {some.begin(), some.end()}, to, ++last_token_, false);
+  }
 }
 
 void expert_trainer::watch(const expert_holder& holder) {
@@ -305,8 +315,7 @@ void expert_trainer::call_back() {
         return pass_->chosen()[each.row][each.choice].output.empty();
       });
       if (found == answered.end() || rows.empty()) continue;
-      ++seen_.calls;
-      place_call(place, rows, found->second.holder, ++last_token_, false);
+      place_calls(place, rows, found->second.holder);
     }
     if (!calls_.empty()) return;
     pass_->retreat();

@@ -26,6 +26,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -84,6 +85,9 @@ private:
   void search_layer(const std::vector<std::size_t>& rows);
   void go_on_searching();
   void call_experts();
+  /// Splits the rows into requests of a size that servers take.
+  void place_calls(const expert_place& place, std::span<const learn::routed_row> rows,
+                   const expert_holder& to);
   void place_call(const expert_place& place, std::vector<learn::routed_row> rows,
                   const expert_holder& to, std::uint64_t request, bool again);
   void receive(const expert_answer& m);

@@ -18,12 +18,13 @@
 
 namespace shoal::learn {
 
-/// The entrance and the exit of a network. A sample is a row. Functions with a `gradient_sum` add
-/// the gradient to it. Thread safety: immutable.
+/// The entrance and the exit of a network. A sample has one row or more. Functions with a
+/// `gradient_sum` add the gradient to it. Thread safety: immutable.
 class network_ends {
 public:
   virtual ~network_ends() = default;
   virtual std::size_t sample_bytes() const noexcept = 0;
+  virtual std::size_t rows_of_sample() const noexcept { return 1; }
   virtual std::size_t width() const noexcept = 0; ///< floats of a row
   virtual std::size_t parameter_count() const noexcept = 0;
   virtual std::vector<float> initial_parameters(std::uint64_t seed) const = 0;
@@ -104,7 +105,9 @@ public:
   mixture_pass(const mixture_network& of, std::span<const float> parameters,
                std::vector<std::byte> samples);
 
-  std::size_t rows() const noexcept { return samples_.size() / net_.ends().sample_bytes(); }
+  std::size_t rows() const noexcept {
+    return samples_.size() / net_.ends().sample_bytes() * net_.ends().rows_of_sample();
+  }
   /// The layer whose experts are called now.
   std::size_t layer() const noexcept { return at_; }
   /// The rows [rows, width] that enter the layer, and their scores [rows, keys].

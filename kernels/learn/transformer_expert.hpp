@@ -1,12 +1,11 @@
-// Transformer blocks as experts, and the ends of a network that predicts the next byte. A row is a
-// whole sequence: the activations [context, dim] of its tokens. So the gate routes sequences.
+// Transformer blocks as experts. A row is a whole sequence: the activations [context, dim] of its
+// tokens. So the gate routes sequences.
 // Source of the blocks: kernels/learn/transformer.hpp, in pieces by transformer_blocks.hpp.
 #pragma once
 
 #include "kernels/base/result.hpp"
 #include "kernels/layout.hpp"
 #include "kernels/learn/expert_block.hpp"
-#include "kernels/learn/mixture_network.hpp"
 
 #include <memory>
 
@@ -17,11 +16,5 @@ namespace shoal::learn {
 /// Errors: sizes that validate() refuses; libtorch cannot be loaded.
 result<std::shared_ptr<const expert_block>>
 make_transformer_expert(const kernels::transformer_config& config);
-
-/// The embedding, the final norm, and the output matrix, which is the embedding. A sample is
-/// context + 1 tokens (tokens.hpp). The loss is the mean over the predictions, in nats.
-/// Errors: as above.
-result<std::shared_ptr<const network_ends>>
-make_text_ends(const kernels::transformer_config& config);
 
 } // namespace shoal::learn

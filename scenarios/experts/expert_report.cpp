@@ -1,10 +1,7 @@
 #include "scenarios/experts/expert_report.hpp"
 
-#include "kernels/base/rng.hpp"
 #include "kernels/base/stats.hpp"
 #include "kernels/learn/feed_forward.hpp"
-#include "kernels/learn/image_ends.hpp"
-#include "scenarios/experts/made_up_images.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -16,9 +13,6 @@ namespace shoal::scenarios {
 namespace {
 
 using json = nlohmann::ordered_json;
-
-constexpr std::size_t held_out_images = 500; // made-up ones
-constexpr std::uint64_t held_out_first = std::uint64_t{1} << 60;
 
 /// An expert of sizes alone: its output is zero, and it has no parameters.
 class sized_expert final : public learn::expert_block {
@@ -68,11 +62,10 @@ double most_of(const std::vector<double>& values) {
 
 } // namespace
 
-expert_swarm swarm_of(const experts_options& what, std::uint64_t seed,
-                      std::span<const std::byte> training, std::span<const std::byte> held_out) {
+expert_swarm swarm_of(const experts_options& what, std::uint64_t seed, const expert_data& data) {
   expert_swarm out;
   out.net = std::make_shared<const learn::mixture_network>(
-      learn::make_image_ends({.pixels = what.size, .classes = what.classes, .width = what.width}),
+      data.ends,
       learn::mixture_shape{.layers = what.layers,
                            .grid = std::vector<std::uint32_t>(
                                what.grid.dimensions, static_cast<std::uint32_t>(what.grid.side)),
@@ -85,26 +78,8 @@ expert_swarm swarm_of(const experts_options& what, std::uint64_t seed,
   } else {
     out.block = learn::make_feed_forward(what.width);
   }
-  const auto batch = what.batch;
-  if (training.empty()) {
-    const auto images = std::make_shared<const made_up_images>(seed, what.size, what.classes);
-    out.samples = [images, batch](std::size_t trainer, std::uint64_t step) {
-      return images->samples((std::uint64_t{trainer} << 40) + step * batch, batch);
-    };
-    out.held_out = images->samples(held_out_first, held_out_images);
-  } else {
-    const auto bytes = what.size + 1;
-    out.samples = [training, bytes, batch, seed](std::size_t trainer, std::uint64_t step) {
-      auto random = stream(seed, "experts.batch", trainer, step);
-      std::vector<std::byte> all;
-      for (std::size_t n = 0; n < batch; ++n) {
-        const auto one = training.subspan(random.below(training.size() / bytes) * bytes, bytes);
-        all.insert(all.end(), one.begin(), one.end());
-      }
-      return all;
-    };
-    out.held_out.assign(held_out.begin(), held_out.end());
-  }
+  out.samples = data.samples;
+  out.held_out = data.held_out;
   out.evaluate_every = what.timing ? 0 : what.evaluate_every;
   out.hosts = what.hosts;
   out.trainers = what.trainers;
@@ -133,10 +108,10 @@ expert_swarm swarm_of(const experts_options& what, std::uint64_t seed,
 }
 
 result<program_outcome> run_experts(const std::string& name, const experts_options& what,
-                                    std::uint64_t seed, std::span<const std::byte> training,
-                                    std::span<const std::byte> held_out,
-                                    const program_hooks& hooks) {
-  auto swarm = swarm_of(what, seed, training, held_out);
+                                    std::uint64_t seed, const program_hooks& hooks) {
+  const auto data = expert_data_of(what, seed);
+  if (!data) return failure{data.error()};
+  auto swarm = swarm_of(what, seed, *data);
   const auto all = what.steps * what.trainers;
   swarm.proceed = [&](std::uint64_t steps) {
     return !hooks.progress || hooks.progress(all > 0 ? fmt::format("{} of {} steps", steps, all)
@@ -159,20 +134,25 @@ result<program_outcome> run_experts(const std::string& name, const experts_optio
   std::vector<double> step_seconds;
   for (const auto& each : f.steps) step_seconds.push_back(each.seconds);
   json evaluations = json::array();
-  for (const auto& each : f.evaluations)
-    evaluations.push_back({{"seconds", to_seconds(each.when)},
-                           {"step", each.step},
-                           {"held_out_loss", each.loss},
-                           {"held_out_accuracy", each.accuracy}});
+  for (const auto& each : f.evaluations) {
+    evaluations.push_back(
+        {{"seconds", to_seconds(each.when)}, {"step", each.step}, {"held_out_loss", each.loss}});
+    if (data->counts_right) evaluations.back()["held_out_accuracy"] = each.accuracy;
+  }
   out.closing =
       fmt::format("{} steps of {} trainers in {:.1f} s of virtual time, {} experts on {} hosts.\n",
                   f.steps.size(), what.trainers, seconds, f.experts, what.hosts);
   if (!losses.empty() && !what.timing) {
     out.closing += fmt::format("Training loss: {:.4f} at first, {:.4f} at the end.", losses.front(),
                                losses.back());
-    if (!f.evaluations.empty())
-      out.closing += fmt::format(" Held out: accuracy {:.3f} at first, {:.3f} at the end.",
-                                 f.evaluations.front().accuracy, f.evaluations.back().accuracy);
+    if (!f.evaluations.empty()) {
+      const auto &first = f.evaluations.front(), &last = f.evaluations.back();
+      out.closing += data->counts_right
+                         ? fmt::format(" Held out: accuracy {:.3f} at first, {:.3f} at the end.",
+                                       first.accuracy, last.accuracy)
+                         : fmt::format(" Held out: loss {:.4f} at first, {:.4f} at the end.",
+                                       first.loss, last.loss);
+    }
     out.closing += "\n";
   }
   out.closing += fmt::format(

@@ -5,7 +5,6 @@
 #include "scenarios/experts/expert_report.hpp"
 #include "scenarios/programs/program.hpp"
 #include "scenarios/schema/checking.hpp"
-#include "scenarios/workloads/image_samples.hpp"
 
 #include <fmt/format.h>
 
@@ -26,6 +25,14 @@ public:
     if (sound({"experts.images", "experts.labels"}) && o_.images.empty() != o_.labels.empty())
       error(o_.images.empty() ? "experts.labels" : "experts.images",
             "experts.images and experts.labels belong together: give both, or none");
+    if (sound({"experts.images", "experts.text"}) && !o_.images.empty() && !o_.text.empty())
+      error("experts.text", "a network learns images or a text: give experts.images or "
+                            "experts.text");
+    if (!o_.text.empty() && sound({"experts.width", "experts.heads"}) &&
+        o_.width % (2 * o_.heads) != 0)
+      error("experts.width", fmt::format("a width of {} has no {} heads of an even size: take a "
+                                         "multiple of {}",
+                                         o_.width, o_.heads, 2 * o_.heads));
     if (sound({"experts.grid", "experts.layers"}) && o_.grid.cells() > most_experts / o_.layers)
       error("experts.grid", fmt::format("{} layers of {} experts: at most {} in all are possible",
                                         o_.layers, o_.grid.cells(), most_experts));
@@ -61,13 +68,7 @@ program_definition experts_program() {
                        o.trainers, o.trainers == 1 ? "" : "s");
   };
   out.run = [](const scenario& what, const program_hooks& hooks) -> result<program_outcome> {
-    const auto& o = what.program.as<experts_options>();
-    if (o.images.empty()) return run_experts(what.name, o, what.seed, {}, {}, hooks);
-    const auto samples = read_image_samples(o.images, o.labels, {o.size, o.classes, "experts"});
-    if (!samples) return failure{samples.error()};
-    const auto all = std::span(samples->all);
-    const auto training = samples->training * samples->bytes;
-    return run_experts(what.name, o, what.seed, all.first(training), all.subspan(training), hooks);
+    return run_experts(what.name, what.program.as<experts_options>(), what.seed, hooks);
   };
   return out;
 }

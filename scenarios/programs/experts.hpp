@@ -10,11 +10,17 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace shoal::scenarios {
 
 struct experts_options {
-  std::string images, labels; ///< empty: made-up images
+  std::string images, labels;    ///< empty: made-up images
+  std::vector<std::string> text; ///< files of a text to learn instead of images
+  std::uint64_t context = 32;
+  std::uint64_t trunk_layers = 1;
+  std::uint64_t heads = 4;
+  double holdout = 0.1;
   std::uint64_t size = 64;
   std::uint64_t classes = 10;
   bool timing = false;
@@ -58,6 +64,21 @@ void describe(V& v, experts_options& o) {
       "ending `.gz`. A relative path begins where the program runs, and a tenth is held out. "
       "Without it the run makes up images");
   v.field("labels", o.labels, "IDX file of the labels");
+  v.field(
+      "text", o.text,
+      "files or globs of a text whose bytes the network learns to predict, instead of images. A "
+      "row is then a token, and attention is in the trunk");
+  v.field("context", o.context, "with `text`: bytes of a sample that a prediction may use",
+          {.at_least = 1, .at_most = 4096});
+  v.field("trunk_layers", o.trunk_layers,
+          "with `text`: layers of the transformer that each trainer has before the experts",
+          {.at_least = 0, .at_most = 64});
+  v.field("heads", o.heads,
+          "with `text`: heads of the attention; `width` is a multiple of twice "
+          "as many",
+          {.at_least = 1, .at_most = 256});
+  v.field("holdout", o.holdout, "with `text`: the share at the end of each file that is held out",
+          {.above = 0, .at_most = 0.9, .fraction = true});
   v.field("size", o.size, "bytes of an image", {.at_least = 1, .at_most = 1 << 20});
   v.field("classes", o.classes, "number of labels", {.at_least = 2, .at_most = 256});
   v.field("timing", o.timing,

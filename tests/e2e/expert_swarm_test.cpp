@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
 
 using namespace shoal;
 using namespace shoal::scenarios;
@@ -34,7 +35,7 @@ double mean_loss(std::span<const expert_figures::step> steps) {
 } // namespace
 
 TEST_CASE("trainers learn with experts that they find in the DHT and equal seeds give equal runs") {
-  const auto swarm = swarm_of(small(), 5, {}, {});
+  const auto swarm = swarm_of(small(), 5, expert_data_of(small(), 5).value());
   const auto a = run_expert_swarm(swarm), b = run_expert_swarm(swarm);
   REQUIRE(a);
   REQUIRE(b);
@@ -57,7 +58,7 @@ TEST_CASE("a fifth of the hosts dies at once and every step finds experts for al
   options.lose_share = 0.2;
   options.lose_at = 3s;
   options.downtime = 20s;
-  const auto figures = run_expert_swarm(swarm_of(options, 7, {}, {}));
+  const auto figures = run_expert_swarm(swarm_of(options, 7, expert_data_of(options, 7).value()));
   REQUIRE(figures);
   CHECK(figures->deaths == 2);
   CHECK(figures->steps.size() == 750);
@@ -72,6 +73,28 @@ TEST_CASE("a fifth of the hosts dies at once and every step finds experts for al
   CHECK(figures->misbehaved + figures->bypassed == 0);
 }
 
+TEST_CASE("experts of tokens learn a text, and large measurements find all experts") {
+  auto options = small();
+  options.text = {"/usr/share/common-licenses/GPL-3"};
+  options.width = 16;
+  options.heads = 2;
+  options.layers = 1;
+  options.chosen = 2;
+  options.batch = 4;
+  options.evaluate_every = 30;
+  const auto data = expert_data_of(options, 5);
+  REQUIRE(data);
+  // Some experts get more rows than one request may have.
+  REQUIRE(data->held_out.size() > 100 * 33);
+  const auto figures = run_expert_swarm(swarm_of(options, 5, *data));
+  REQUIRE(figures);
+  CHECK(figures->rows_unanswered == 0);
+  CHECK(figures->calls_lost == 0);
+  REQUIRE(figures->evaluations.size() == 2);
+  CHECK(figures->evaluations[0].loss == doctest::Approx(std::log(256)).epsilon(0.1));
+  CHECK(figures->evaluations[1].loss < 4.2);
+}
+
 TEST_CASE("in a run of sizes alone requests have the bytes of their width") {
   auto options = small();
   options.steps = 5;
@@ -80,7 +103,7 @@ TEST_CASE("in a run of sizes alone requests have the bytes of their width") {
   options.share_every = 1h;
   const auto bytes = [&](std::uint64_t width) {
     options.timing_width = width;
-    const auto figures = run_expert_swarm(swarm_of(options, 7, {}, {}));
+    const auto figures = run_expert_swarm(swarm_of(options, 7, expert_data_of(options, 7).value()));
     REQUIRE(figures);
     REQUIRE(figures->steps.size() == 15);
     return static_cast<double>(figures->bytes);
