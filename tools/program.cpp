@@ -73,6 +73,8 @@ int run_program(int argc, char** argv) {
   add_tokenizer(app, chosen);
   add_model(app, chosen);
   add_export(app, chosen);
+  add_completion(app, chosen);
+  add_man(app, chosen);
   auto arguments = without_help_command({argv + 1, argv + argc});
   if (arguments.empty()) return std::fputs(first_words().c_str(), stderr), exit_usage;
   if (arguments.front() == "version") arguments.front() = "--version";
