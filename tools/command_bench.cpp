@@ -31,9 +31,7 @@ using scenarios::averaging_study;
 using scenarios::group_assignment;
 
 struct bench_arguments {
-  std::string grid, assignment, svg;
-  unsigned delay_ms = 50;
-  double rate_mbit = 100;
+  std::string grid, assignment, svg, delay = "50ms", rate = "100Mbit", failure = "0";
   std::uint64_t seed = 1;
   averaging_study study;
   bool json = false;
@@ -56,11 +54,30 @@ bool check_aggregator(const bench_arguments& a) {
   return false;
 }
 
+/// Reads quantities as scenarios write them. Prints the error, if there is one.
+bool read_quantities(bench_arguments& a) {
+  const auto wrong = [](const char* option, const std::string& why) {
+    return fmt::print(stderr, "error: {}: {}\n", option, why), false;
+  };
+  const auto delay = parse_duration(a.delay);
+  if (!delay) return wrong("--delay", delay.error());
+  const auto rate = parse_rate(a.rate);
+  if (!rate) return wrong("--rate", rate.error());
+  if (rate->bits_per_second <= 0) return wrong("--rate", "has to be more than 0");
+  const auto failure = parse_fraction(a.failure);
+  if (!failure) return wrong("--failure", failure.error());
+  if (*failure > 0.999) return wrong("--failure", "has to be at most 99.9%");
+  a.study.delay = *delay;
+  a.study.rate = *rate;
+  a.study.failures.front() = *failure;
+  return true;
+}
+
 /// Fills the study from what is not yet in it. Prints the error, if there is one.
 bool complete(bench_arguments& a) {
   constexpr std::uint64_t usual_peers = 1024;
   auto& study = a.study;
-  if (!check_strategies(a) || !check_aggregator(a)) return false;
+  if (!check_strategies(a) || !check_aggregator(a) || !read_quantities(a)) return false;
   if (a.grid.empty()) {
     if (study.peers == 0) study.peers = usual_peers;
     study.grid = kernels::square_grid(study.peers);
@@ -69,6 +86,10 @@ bool complete(bench_arguments& a) {
     if (!parsed) return fmt::print(stderr, "error: --grid: {}\n", parsed.error()), false;
     study.grid = *parsed;
     if (study.peers == 0) study.peers = study.grid.cells();
+    if (study.peers > study.grid.cells())
+      return fmt::print(stderr, "error: --grid: {} peers do not fit in the {} cells of {}\n",
+                        study.peers, study.grid.cells(), a.grid),
+             false;
   }
   if (study.peers > scenarios::most_study_peers)
     return fmt::print(stderr, "error: {} peers: at most {} fit\n", study.peers,
@@ -78,8 +99,6 @@ bool complete(bench_arguments& a) {
     return fmt::print(stderr, "error: --grid: {} cells: at most {}\n", study.grid.cells(),
                       scenarios::most_study_cells),
            false;
-  study.delay = std::chrono::milliseconds(a.delay_ms);
-  study.rate = {a.rate_mbit * 1e6};
   const bool few = study.peers <= scenarios::most_study_peers_with_dht;
   study.groups = a.assignment == "dht" || (a.assignment.empty() && few) ? group_assignment::dht
                                                                         : group_assignment::given;
@@ -142,7 +161,8 @@ void add_bench(CLI::App& app, action& chosen) {
       ->delimiter(',')
       ->take_all()
       ->capture_default_str();
-  command->add_option("--peers", a->study.peers, "how many; default: a full grid");
+  command->add_option("--peers", a->study.peers, "how many; default: a full grid")
+      ->check(CLI::Range(2.0, static_cast<double>(scenarios::most_study_peers)));
   command->add_option(
       "--grid", a->grid,
       "grid of moshpit, like 32x32 or 8x8x8; default: the smallest square that holds all peers");
@@ -150,15 +170,15 @@ void add_bench(CLI::App& app, action& chosen) {
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   command
-      ->add_option("--failure", a->study.failures.front(),
-                   "probability that a peer is absent in a round")
-      ->check(CLI::Range(0.0, 0.999))
+      ->add_option("--failure", a->failure, "probability that a peer is absent in a round, like 5%")
       ->capture_default_str();
   command->add_option("--rounds", a->study.rounds, "the largest number of rounds")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  command->add_option("--at-least", a->study.at_least,
-                      "the smallest number of rounds, even if the distortion is small");
+  command
+      ->add_option("--at-least", a->study.at_least,
+                   "the smallest number of rounds, even if the distortion is small")
+      ->check(CLI::NonNegativeNumber);
   command
       ->add_option("--aggregator", a->study.aggregator,
                    fmt::format("how reducers of groups combine contributions: {}",
@@ -179,11 +199,9 @@ void add_bench(CLI::App& app, action& chosen) {
           "'dht': members find each other in it; 'given': groups are told; default: dht up to "
           "16384 peers")
       ->check(CLI::IsMember({"dht", "given"}));
-  command->add_option("--delay", a->delay_ms, "between two peers, one way, in ms")
+  command->add_option("--delay", a->delay, "between two peers, one way, like 50ms")
       ->capture_default_str();
-  command->add_option("--rate", a->rate_mbit, "rate of each line, in Mbit/s")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
+  command->add_option("--rate", a->rate, "rate of each line, like 100Mbit")->capture_default_str();
   command->add_option("--svg", a->svg, "draw the curves into this file");
   command->add_flag("--json", a->json, "print all figures for programs");
   command->callback([a, &chosen] { chosen = [a] { return bench_averaging(*a); }; });

@@ -2,6 +2,7 @@
 // story of a member.
 #include "scenarios/record/explain.hpp"
 #include "scenarios/record/explain_case.hpp"
+#include "scenarios/record/notable_rounds.hpp"
 #include "scenarios/record/study_directory.hpp"
 #include "tools/arguments.hpp"
 #include "tools/commands.hpp"
@@ -42,6 +43,14 @@ int explain(const explain_arguments& arguments) {
     return fail(run.error());
   if (arguments.flow)
     return show(scenarios::explain_transfer(arguments.run, *arguments.flow), arguments.json);
+  if (!arguments.round) {
+    const auto found = scenarios::notable_rounds(arguments.run);
+    if (!found) return fail(found.error());
+    const auto text =
+        arguments.json ? scenarios::to_json(*found) : scenarios::to_text(*found, arguments.run);
+    std::fputs(text.c_str(), stdout);
+    return exit_ok;
+  }
   const auto rounds = scenarios::explain_round(arguments.run, *arguments.round);
   if (rounds && !arguments.svg.empty()) {
     std::ofstream svg(arguments.svg);
@@ -62,13 +71,17 @@ void add_explain(CLI::App& app, action& chosen) {
   command->add_option("RUN", arguments->run, "a run directory")->required()->type_name("DIR");
   auto* which = command->add_option_group("what");
   auto* flow = which->add_option("--flow", arguments->flow, "a transfer's number")->type_name("N");
-  which->add_option("--round", arguments->round, "the rounds of epoch N")->type_name("N");
+  auto* round =
+      which->add_option("--round", arguments->round,
+                        "the rounds of epoch N; without it the rounds worth a look are listed");
+  round->type_name("N");
   auto* one_case = which->add_option("--case", arguments->number_of_case,
                                      "case N: the deed of a member, the proof, and the bans");
   one_case->type_name("N");
-  which->require_option(1);
+  which->require_option(0, 1);
   command->add_option("--svg", arguments->svg, "with --round: draw its transfers into this file")
       ->type_name("FILE")
+      ->needs(round)
       ->excludes(flow)
       ->excludes(one_case);
   command->add_flag("--json", arguments->json, "print JSON on stdout");

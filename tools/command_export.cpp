@@ -1,8 +1,10 @@
-// shoal export RUN --format hf: the model of a run in the forms of other programs.
+// shoal export RUN: the model or the history of a run in the forms of other programs. The formats
+// of models are here; those of histories are in scenarios/export.
 #include "kernels/learn/checkpoint.hpp"
 #include "kernels/learn/formats/export_model.hpp"
 #include "kernels/learn/formats/tokenizer_json.hpp"
 #include "scenarios/compare/model_file.hpp"
+#include "scenarios/export/export_formats.hpp"
 #include "tools/arguments.hpp"
 #include "tools/commands.hpp"
 #include "tools/exit_codes.hpp"
@@ -14,6 +16,7 @@
 #include <memory>
 #include <string>
 #include <variant>
+#include <vector>
 
 namespace shoal::tools {
 
@@ -21,9 +24,10 @@ namespace {
 
 struct export_arguments {
   std::string from, format = "hf", out, tokenizer;
+  std::vector<std::string> histories; ///< a place for each of export_formats(); empty: not asked
 };
 
-int export_run(const export_arguments& arguments) {
+int export_model(const export_arguments& arguments) {
   namespace fs = std::filesystem;
   const auto file = scenarios::model_file(arguments.from);
   if (!file) return fail(file.error());
@@ -63,12 +67,41 @@ int export_run(const export_arguments& arguments) {
   return exit_ok;
 }
 
+int export_histories(const export_arguments& arguments) {
+  const auto run = scenarios::read_recorded_run(arguments.from);
+  if (!run) return fail(run.error());
+  const auto formats = scenarios::export_formats();
+  for (std::size_t i = 0; i < formats.size(); ++i) {
+    if (arguments.histories[i].empty()) continue;
+    const auto said = formats[i].write(*run, arguments.histories[i]);
+    if (!said) return fail(said.error());
+    fmt::print("{}: {}\n", arguments.histories[i], *said);
+  }
+  return exit_ok;
+}
+
+int export_run(const export_arguments& arguments) {
+  bool some = false;
+  std::string options;
+  for (std::size_t i = 0; i < arguments.histories.size(); ++i) {
+    some = some || !arguments.histories[i].empty();
+    options += fmt::format(", --{}", scenarios::export_formats()[i].name);
+  }
+  if (!some && arguments.out.empty())
+    return fail(fmt::format("nothing to write: --out PATH writes the model; the history: {}",
+                            options.substr(2)),
+                exit_usage);
+  if (some)
+    if (const int status = export_histories(arguments); status != exit_ok) return status;
+  return arguments.out.empty() ? exit_ok : export_model(arguments);
+}
+
 } // namespace
 
 void add_export(CLI::App& app, action& chosen) {
   auto arguments = std::make_shared<export_arguments>();
-  auto* command =
-      app.add_subcommand("export", "write the model of a run in the forms of other programs");
+  auto* command = app.add_subcommand(
+      "export", "write the model or the history of a run in the forms of other programs");
   command->add_option("model", arguments->from, "a run directory or its checkpoint")
       ->required()
       ->type_name("DIR|CKPT");
@@ -78,13 +111,19 @@ void add_export(CLI::App& app, action& chosen) {
       ->type_name("FORMAT")
       ->capture_default_str()
       ->check(CLI::IsMember({"hf", "safetensors"}));
-  command->add_option("-o,--out", arguments->out, "the new folder, or the file")
-      ->required()
+  command->add_option("-o,--out", arguments->out, "the model's new folder, or its file")
       ->type_name("PATH");
   command
       ->add_option("--tokenizer", arguments->tokenizer,
                    "a tokenizer.json that goes into the folder, too")
       ->type_name("FILE");
+  const auto formats = scenarios::export_formats();
+  arguments->histories.resize(formats.size());
+  for (std::size_t i = 0; i < formats.size(); ++i)
+    command
+        ->add_option(fmt::format("--{}", formats[i].name), arguments->histories[i],
+                     std::string(formats[i].meaning))
+        ->type_name(std::string(formats[i].place));
   command->callback(
       [arguments, &chosen] { chosen = [arguments] { return export_run(*arguments); }; });
 }

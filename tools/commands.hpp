@@ -18,6 +18,8 @@ void add_run(CLI::App& app, action& chosen);
 void add_new(CLI::App& app, action& chosen);
 void add_check(CLI::App& app, action& chosen);
 void add_schema(CLI::App& app, action& chosen);
+void add_completion(CLI::App& app, action& chosen);
+void add_man(CLI::App& app, action& chosen);
 void add_sweep(CLI::App& app, action& chosen);
 void add_replay(CLI::App& app, action& chosen);
 void add_diff(CLI::App& app, action& chosen);

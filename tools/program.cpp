@@ -5,6 +5,7 @@
 #include "tools/command_line.hpp"
 #include "tools/commands.hpp"
 #include "tools/exit_codes.hpp"
+#include "tools/first_words.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -72,7 +73,13 @@ int run_program(int argc, char** argv) {
   add_tokenizer(app, chosen);
   add_model(app, chosen);
   add_export(app, chosen);
+  add_completion(app, chosen);
+  add_man(app, chosen);
   auto arguments = without_help_command({argv + 1, argv + argc});
+  if (arguments.empty()) return std::fputs(first_words().c_str(), stderr), exit_usage;
+  if (arguments.front() == "version") arguments.front() = "--version";
+  if (const auto more = words_that_may_follow(app, arguments); !more.empty())
+    return std::fputs(more.c_str(), stderr), exit_usage;
   if (auto what = unknown_command(app, arguments); !what.empty()) return wrong(what, "help");
   if (arguments.size() > 1 && !arguments[0].starts_with('-'))
     if (const auto* command = app.get_subcommand(arguments[0]);

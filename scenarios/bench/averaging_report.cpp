@@ -55,8 +55,15 @@ std::string table_head(const averaging_study& what, double failure) {
       fmt::format("groups {}\n\n", what.groups == group_assignment::dht
                                        ? "find each other in a DHT of all peers"
                                        : "are given, not found in the DHT; the rest is the same");
-  return out + fmt::format("{:<17} {:>6}  {:>8}  {:>11}  {:>11}  {:>9}  {}\n", "strategy", "below",
+  return out + fmt::format("{:<17} {:>6}  {:>11}  {:>11}  {:>11}  {:>9}  {}\n", "strategy", "below",
                            "rounds", "virtual s", "sent a peer", "reached", "|mean - true|^2");
+}
+
+/// The mean number of rounds to `level`. A restart that did not get there counts as `limit` rounds,
+/// so without any that did there is no mean.
+std::string rounds_text(const averaging_figures& figures, double level, unsigned limit) {
+  if (figures.reached(level) == 0) return "not reached";
+  return fmt::format("{:.2f}", figures.mean_rounds_to(level, limit));
 }
 
 std::string table_rows(const study_cell& cell) {
@@ -67,8 +74,8 @@ std::string table_rows(const study_cell& cell) {
     const auto seconds = mean_at(f, level, &averaging_curve::seconds),
                bytes = mean_at(f, level, &averaging_curve::bytes);
     const bool first = level == levels[0];
-    out += fmt::format("{:<17} {:>6.0e}  {:>8.2f}  {:>11}  {:>11}  {:>9}  {}\n",
-                       first ? name_of(cell) : "", level, f.mean_rounds_to(level, cell.what.rounds),
+    out += fmt::format("{:<17} {:>6.0e}  {:>11}  {:>11}  {:>11}  {:>9}  {}\n",
+                       first ? name_of(cell) : "", level, rounds_text(f, level, cell.what.rounds),
                        seconds ? fmt::format("{:.2f}", *seconds) : "-",
                        bytes ? bytes_text(static_cast<std::uint64_t>(*bytes)) : "-",
                        fmt::format("{}/{}", f.reached(level), f.restarts.size()),

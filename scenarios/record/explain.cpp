@@ -68,17 +68,6 @@ result<void> read_lines(const std::filesystem::path& path,
   }
 }
 
-result<void> read_transfers(const std::filesystem::path& run,
-                            const std::function<void(explained_transfer)>& each) {
-  std::error_code failed;
-  if (!std::filesystem::exists(run, failed))
-    return failure{fmt::format("no such directory: '{}'", run.string())};
-  if (!std::filesystem::exists(run / transfers_file, failed))
-    return failure{fmt::format("'{}' has no {}: run the scenario with record.transfers above 0",
-                               run.string(), transfers_file)};
-  return read_lines(run / transfers_file, [&](const json& line) { each(parse(line)); });
-}
-
 std::string machine_of(const std::string& actor) {
   return actor.substr(0, actor.find('#'));
 }
@@ -180,6 +169,17 @@ json transfer_json(const explained_transfer& t) {
 }
 
 } // namespace
+
+result<void> read_transfers(const std::filesystem::path& run,
+                            const std::function<void(explained_transfer)>& each) {
+  std::error_code failed;
+  if (!std::filesystem::exists(run, failed))
+    return failure{fmt::format("no such directory: '{}'", run.string())};
+  if (!std::filesystem::exists(run / transfers_file, failed))
+    return failure{fmt::format("'{}' has no {}: run the scenario with record.transfers above 0",
+                               run.string(), transfers_file)};
+  return read_lines(run / transfers_file, [&](const json& line) { each(parse(line)); });
+}
 
 result<explanation> explain_transfer(const std::filesystem::path& run, std::uint64_t number) {
   std::optional<explained_transfer> found;

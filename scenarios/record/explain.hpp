@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -30,6 +31,11 @@ struct explained_transfer {
   bool cut = false;
   std::vector<explained_step> steps;
 };
+
+/// Calls `each` with the transfers of a run, in the order of the file. Errors: there is no such
+/// directory or file, or a line cannot be read.
+result<void> read_transfers(const std::filesystem::path& run,
+                            const std::function<void(explained_transfer)>& each);
 
 /// The time that transfers spent at one limit.
 struct time_share {

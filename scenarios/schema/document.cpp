@@ -1,5 +1,7 @@
 #include "scenarios/schema/document.hpp"
 
+#include "scenarios/schema/syntax.hpp"
+
 #include <fmt/format.h>
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
@@ -290,7 +292,9 @@ document parse_document(std::string_view text, int set) {
     position here = start;
     if (!error.mark.is_null())
       here = {set, std::max(error.mark.line, 0) + 1, std::max(error.mark.column, 0) + 1, 1};
-    handler.problems.push_back({here, "YAML syntax: " + error.msg, {}});
+    auto mistake = syntax_mistake(text, set);
+    handler.problems.push_back(mistake ? std::move(*mistake)
+                                       : problem{here, "YAML syntax: " + error.msg, {}});
     out.root = nullptr;
   } catch (const std::exception& error) {
     handler.problems.push_back({start, std::string("YAML syntax: ") + error.what(), {}});

@@ -80,7 +80,8 @@ TEST_CASE("explain: what is not there is said") {
   CHECK(late.err.find("no round of epoch 999") != std::string::npos);
   CHECK(run_program({"explain", (folder / "nowhere").string(), "--flow", "1"})
             .err.find("no such directory") != std::string::npos);
-  CHECK(run_program({"explain", out}).exit != 0);
+  CHECK(run_program({"explain", out}).exit == 0); // lists rounds
+  CHECK(run_program({"explain", out, "--svg", "x.svg"}).exit == 2);
 }
 
 TEST_CASE("explain: a round is drawn with a bar for each of its transfers") {

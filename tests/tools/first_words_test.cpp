@@ -1,0 +1,66 @@
+// The first things that a newcomer types.
+#include "tests/support/program.hpp"
+
+#include <doctest/doctest.h>
+
+#include <fstream>
+
+using namespace shoal;
+
+TEST_CASE("a command line that ends too early is answered with what may follow") {
+  scratch_folder here;
+  const auto alone = run_program(here.path, "");
+  CHECK(alone.status == 2);
+  CHECK(alone.text.starts_with("Shoal trains one model on many computers"));
+  CHECK(alone.has("shoal run scenarios/quickstart.yaml   try this first"));
+  const auto version = run_program(here.path, "version");
+  CHECK(version.status == 0);
+  CHECK(version.text == run_program(here.path, "--version").text);
+  for (const char* command : {"keys", "bench", "trace", "tokenizer", "model"}) {
+    const auto told = run_program(here.path, command);
+    CHECK(told.status == 2);
+    CHECK(told.has("One of these words follows:\n"));
+    CHECK_MESSAGE(told.has(std::string("For example: shoal ") + command), told.text);
+  }
+  CHECK(run_program(here.path, "keys").has("\n  init "));
+}
+
+TEST_CASE("bench averaging reads its values as scenarios do and refuses those without meaning") {
+  scratch_folder here;
+  const auto said = [&](const std::string& options) {
+    const auto told = run_program(here.path, "bench averaging " + options);
+    CHECK(told.status == 2);
+    return told.text;
+  };
+  CHECK(said("--peers -4").find("--peers") != std::string::npos);
+  CHECK(said("--peers 0").find("--peers") != std::string::npos);
+  CHECK(said("--peers 16 --grid 3x3") ==
+        "error: --grid: 16 peers do not fit in the 9 cells of 3x3\n");
+  CHECK(said("--delay 50") == "error: --delay: '50' has no unit: write 50ms or 50s\n");
+  CHECK(said("--failure 100%") == "error: --failure: has to be at most 99.9%\n");
+  CHECK(said("--rate 0") == "error: --rate: has to be more than 0\n");
+  const auto fine = run_program(here.path, "bench averaging --peers 4 --failure 5% --delay 50ms "
+                                           "--rate 20Mbit --rounds 2 --restarts 1");
+  CHECK_MESSAGE(fine.status == 0, fine.text);
+}
+
+TEST_CASE("explain without a question lists the rounds that are worth a look") {
+  scratch_folder here;
+  std::ofstream(here.path / "s.yaml")
+      << "stop_time: 60s\n"
+         "workload: {kind: timing, parameters: 100000}\n"
+         "devices: {laptop: {samples_per_second: 10}}\n"
+         "peers: {home: {count: 3, up: 10Mbit, down: 50Mbit, device: laptop}}\n"
+         "training: {target_batch: 16, micro_batch: 4, epochs: 7}\n";
+  REQUIRE(run_program(here.path, "run s.yaml -q --out r").status == 0);
+  const auto told = run_program(here.path, "explain r");
+  REQUIRE_MESSAGE(told.status == 0, told.text);
+  CHECK(told.text.starts_with("5 of 7 rounds are worth a look\n"));
+  CHECK(told.has("slowest"));
+  // Each command that the list names works.
+  const auto at = told.text.find("explain r --round ");
+  REQUIRE(at != std::string::npos);
+  CHECK(run_program(here.path, told.text.substr(at, told.text.find('\n', at) - at)).status == 0);
+  CHECK(run_program(here.path, "explain r --json").text.starts_with("[\n"));
+  CHECK(run_program(here.path, "explain none").text == "error: no such directory: 'none'\n");
+}
