@@ -47,6 +47,8 @@ void add_memory(CLI::App& app, action& chosen);
 void add_keys(CLI::App& app, action& chosen);
 void add_tokenizer(CLI::App& app, action& chosen);
 void add_export(CLI::App& app, action& chosen);
+void add_draw(CLI::App& app, action& chosen);
+void add_images(CLI::App& app, action& chosen);
 void add_model(CLI::App& app, action& chosen);
 
 } // namespace shoal::tools

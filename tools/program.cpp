@@ -71,6 +71,8 @@ int run_program(int argc, char** argv) {
   add_verify_data(app, chosen);
   add_keys(app, chosen);
   add_tokenizer(app, chosen);
+  add_images(app, chosen);
+  add_draw(app, chosen);
   add_model(app, chosen);
   add_export(app, chosen);
   add_completion(app, chosen);

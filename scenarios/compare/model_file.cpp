@@ -29,7 +29,7 @@ result<fs::path> model_file(const fs::path& path) {
     const auto options = option_values(parse_document(*yaml));
     const auto kind = options.find("workload.kind");
     const auto* of = kind == options.end() ? nullptr : workloads().find(kind->second);
-    if (of != nullptr && !of->learns_text)
+    if (of != nullptr && of->describe_model == nullptr)
       return failure{fmt::format(
           "the run in '{}' has workload.kind {}, which trains no model that writes text",
           path.string(), kind->second)};

@@ -91,9 +91,10 @@ json schema_of(data_size, const rule& r) {
   return quantity(size_pattern(above_zero(r)), r, "B");
 }
 json schema_of(const kernels::grid&, const rule&) {
+  constexpr auto most_side = std::numeric_limits<decltype(kernels::grid::side)>::max();
   return {{"anyOf",
            {{{"type", "string"}, {"pattern", "^(?!0*[01]?([xX]|$))([0-9]+)([xX]\\2)*$"}},
-            {{"type", "integer"}, {"minimum", 2}}}}};
+            {{"type", "integer"}, {"minimum", 2}, {"maximum", most_side}}}}};
 }
 json schema_of(const word& value, const rule& r) {
   if (r.one_of) return {{"enum", listed_names(r.one_of)}};

@@ -14,13 +14,13 @@
 #endif
 #include "actors/training/optimizer_step.hpp"
 #include "kernels/base/check.hpp"
-#include "kernels/decay_groups.hpp"
 #include "kernels/learn/albert_description.hpp"
 #include "scenarios/methods/method.hpp"
 #include "scenarios/schema/check.hpp"
 #include "scenarios/schema/describe.hpp"
 #include "scenarios/workloads/check_texts.hpp"
 #include "scenarios/workloads/prepared.hpp"
+#include "scenarios/workloads/training_steps.hpp"
 #include "scenarios/workloads/workload.hpp"
 
 namespace shoal::scenarios {
@@ -142,19 +142,7 @@ public:
 
   actors::model_state step(const actors::model_state& at,
                            const payload& mean_gradient) const override {
-    if (!kernels::float_state(optimizer_.kind) || optimizer_.weight_decay == 0)
-      return actors::step_from(at, optimizer_, mean_gradient, model_.layout());
-    auto out = at;
-    const auto from = at.parameters.floats();
-    const auto moments = at.optimizer.bytes();
-    std::vector<float> parameters(from.begin(), from.end());
-    std::vector<std::byte> state(moments.begin(), moments.end());
-    ++out.step;
-    kernels::step_in_groups(optimizer_, static_cast<std::int64_t>(out.step), mean_gradient.floats(),
-                            parameters, state, model_.layout(), learn::albert_decays);
-    out.parameters = payload{std::move(parameters)};
-    out.optimizer = payload{std::move(state)};
-    return out;
+    return step_with_decay_of(*this, at, optimizer_, mean_gradient, learn::albert_decays);
   }
 
 private:
@@ -205,24 +193,10 @@ public:
   bool has_references() const override { return corpus_ != nullptr; }
   reference_losses references(std::uint64_t steps, unsigned threads) const override {
     // The same steps as the swarm's, so with the same tensors left without decay.
-    const auto batch = traits_of(scenario_).baseline_batch;
-    auto state = work_->initial();
     learn::use_one_thread();
     static_cast<void>(threads);
-    std::uint64_t next = 0;
-    for (std::uint64_t i = 0; i < steps; ++i) {
-      std::vector<double> sum(work_->value_count());
-      for (std::uint64_t done = 0; done < batch;) {
-        const auto now = std::min<std::uint64_t>(scenario_.training.micro_batch, batch - done);
-        std::vector<std::byte> some(now * work_->sample_bytes());
-        for (std::uint64_t s = 0; s < now; ++s)
-          source_->read(next++,
-                        std::span(some).subspan(s * work_->sample_bytes(), work_->sample_bytes()));
-        work_->accumulate(state, some, now, sum);
-        done += now;
-      }
-      state = work_->step(state, actors::mean_gradient(sum, batch));
-    }
+    const auto state = trained_alone(*work_, *source_, scenario_.training.micro_batch,
+                                     traits_of(scenario_).baseline_batch, steps);
     return {loss_of(state.parameters.floats()), std::numeric_limits<double>::quiet_NaN()};
   }
 
@@ -310,13 +284,7 @@ void check_sizes(const scenario& what, checking& report) {
     else if (std::any_of(o.weights.begin(), o.weights.end(), [](double w) { return !(w > 0); }))
       report.error("workload.weights", "each weight of a source must be above 0");
   }
-  const auto& optimizer = what.training.optimizer;
-  if (report.sound({"training.optimizer.kind", "training.optimizer.weight_decay"}) &&
-      !kernels::float_state(optimizer.kind) && optimizer.weight_decay > 0)
-    report.error("training.optimizer.weight_decay",
-                 fmt::format("albert leaves biases without weight decay, which {} cannot: it codes "
-                             "all moments together; use lamb or adamw, or weight_decay 0",
-                             kernels::to_string(optimizer.kind)));
+  check_decay(what, "albert", report);
 }
 
 } // namespace

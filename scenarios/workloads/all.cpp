@@ -8,6 +8,7 @@
 #define SHOAL_WORKLOADS(X)                                                                         \
   X(transformer)                                                                                   \
   X(albert)                                                                                        \
+  X(dalle)                                                                                         \
   X(timing)                                                                                        \
   X(quadratic)                                                                                     \
   X(logistic)                                                                                      \
