@@ -2,7 +2,6 @@
 
 #include "actors/dht/host_record.hpp"
 #include "actors/observe.hpp"
-#include "actors/pipeline/observations.hpp"
 #include "actors/pipeline/stage_peer.hpp"
 #include "kernels/base/check.hpp"
 
@@ -15,6 +14,25 @@
 namespace shoal::actors {
 
 using pass_kind = micro_batch::task_kind;
+
+namespace {
+
+task_failure failure_of(task_refusal why) {
+  switch (why) {
+  case task_refusal::epoch:
+    return task_failure::other_epoch;
+  case task_refusal::stage:
+    return task_failure::other_stage;
+  case task_refusal::values:
+    return task_failure::bad_values;
+  case task_refusal::too_many:
+    return task_failure::queue_full;
+  default:
+    return task_failure::not_ready;
+  }
+}
+
+} // namespace
 
 pipeline_trainer::pipeline_trainer(caf::actor_config& config, host& on,
                                    pipeline_trainer_config options)
@@ -45,7 +63,7 @@ caf::behavior pipeline_trainer::make_behavior() {
         const auto late = flights_.find(t.token);
         if (late == flights_.end()) return;
         const auto what = late->second;
-        fail(what.number, what.task, what.peer);
+        fail(what, task_failure::silent);
       },
   };
 }
@@ -235,25 +253,38 @@ void pipeline_trainer::receive(const stage_output& m) {
 void pipeline_trainer::receive(const stage_counted& m) {
   auto* pass = open_ && m.epoch == epoch_ ? find(m.number) : nullptr;
   if (pass == nullptr) return;
-  if (m.counted != 0)
-    pass->counted(m.hop, sender_peer());
-  else
-    pass->failed({pass_kind::backward, m.hop}, sender_peer());
+  if (m.counted == 0)
+    return fail({m.number, {pass_kind::backward, m.hop}, sender_peer()},
+                task_failure::gradient_gone);
+  pass->counted(m.hop, sender_peer());
   pump();
 }
 
 void pipeline_trainer::receive(const stage_refused& m) {
   if (!open_ || m.epoch != epoch_) return;
-  fail(m.number, {m.backward != 0 ? pass_kind::backward : pass_kind::forward, m.hop},
-       sender_peer());
+  fail({m.number,
+        {m.backward != 0 ? pass_kind::backward : pass_kind::forward, m.hop},
+        sender_peer()},
+       failure_of(static_cast<task_refusal>(m.why)));
 }
 
-void pipeline_trainer::fail(std::uint64_t number, micro_batch::task what, peer_id peer) {
+void pipeline_trainer::note_failure(const flight& of, task_failure why) {
+  here().observe(stage_task_failed{options_.model->stage_of(of.task.hop), of.task.hop,
+                                   of.task.kind == pass_kind::backward, of.number, why});
+}
+
+void pipeline_trainer::fail(const flight& of, task_failure why) {
+  auto* pass = find(of.number);
+  // A peer may name any hop.
+  if (pass == nullptr || of.task.hop >= options_.model->hops()) return;
   std::erase_if(flights_, [&](const auto& one) {
-    return one.second.number == number && one.second.task == what && one.second.peer == peer;
+    return one.second.number == of.number && one.second.task == of.task &&
+           one.second.peer == of.peer;
   });
-  ban(peer);
-  if (auto* pass = find(number)) pass->failed(what, peer);
+  const bool answered = why == task_failure::gradient_gone;
+  if (!answered) ban(of.peer);
+  if ((answered || pass->open(of.task)) && pass->peer_of(of.task) == of.peer) note_failure(of, why);
+  pass->failed(of.task, of.peer);
   pump();
 }
 
@@ -263,7 +294,11 @@ void pipeline_trainer::ban(peer_id peer) {
 }
 
 void pipeline_trainer::lose(peer_id peer) {
-  std::erase_if(flights_, [&](const auto& one) { return one.second.peer == peer; });
+  std::erase_if(flights_, [&](const auto& one) {
+    if (one.second.peer != peer) return false;
+    note_failure(one.second, task_failure::peer_gone);
+    return true;
+  });
   for (auto& [number, pass] : passes_) repeated_ += pass.lost(peer);
   pump();
 }

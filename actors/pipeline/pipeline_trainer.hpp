@@ -15,6 +15,7 @@
 #include "actors/dht/messages.hpp"
 #include "actors/pipeline/messages.hpp"
 #include "actors/pipeline/micro_batch.hpp"
+#include "actors/pipeline/observations.hpp"
 #include "actors/pipeline/pipeline_record.hpp"
 #include "actors/pipeline/stage_model.hpp"
 #include "actors/pipeline/stage_wiring.hpp"
@@ -89,7 +90,8 @@ private:
   void close_batch(bool dropped);
   void pump();
   bool dispatch(micro_batch& pass, micro_batch::task what);
-  void fail(std::uint64_t number, micro_batch::task what, peer_id peer);
+  void note_failure(const flight& of, task_failure why);
+  void fail(const flight& of, task_failure why);
   void lose(peer_id peer);
   void ban(peer_id peer);
   micro_batch* find(std::uint64_t number);

@@ -397,7 +397,11 @@ void stage_peer::step(const round_result& result) {
   step_group_ = result.group;
   step_members_ = result.members.size();
   std::uint64_t weight = 0;
-  for (const auto& part : result.parts) weight = std::max(weight, part.weight);
+  counted_ = result.parts.empty() ? 0 : result.parts.front().weight;
+  for (const auto& part : result.parts) {
+    weight = std::max(weight, part.weight);
+    counted_ = std::min(counted_, part.weight);
+  }
   next_state_ = std::make_shared<state_ptr>();
   auto work = [model = options_.model, stage = stage_, before = state_, mean = result.values,
                after = after_, how = options_.optimizer, out = next_state_,
@@ -420,8 +424,8 @@ void stage_peer::stepped() {
   mode_ = mode::serving;
   book_.clear();
   attempts_ = 0;
-  here().observe(
-      stage_stepped{stage_, state_->epoch, before, state_->id, step_group_, own_, step_members_});
+  here().observe(stage_stepped{stage_, state_->epoch, before, state_->id, step_group_, own_,
+                               step_members_, counted_});
   if (options_.on_step) options_.on_step(stage_, state_);
   if (moves_to_) return move_if_due();
   publish();

@@ -129,7 +129,7 @@ private:
   state_id after_;
   std::uint64_t attempts_ = 0;
   group_id step_group_;
-  std::uint64_t step_members_ = 0, own_ = 0;
+  std::uint64_t step_members_ = 0, own_ = 0, counted_ = 0;
   double queue_seconds_ = 0; // a moving mean
   std::map<std::uint32_t, std::vector<std::pair<peer_id, stage_record>>> loads_;
   std::optional<std::uint32_t> moves_to_;
