@@ -46,4 +46,8 @@ std::string batch_trained::logged_fields() const {
                      samples, loss_sum, repeated, dropped);
 }
 
+std::string batch_reopened::logged_fields() const {
+  return fmt::format(R"("epoch":{},"hops":{})", epoch, hops);
+}
+
 } // namespace shoal::actors

@@ -88,8 +88,17 @@ struct batch_trained {
   static constexpr std::string_view observed_as = "batch_trained";
   std::uint64_t epoch = 0, samples = 0;
   double loss_sum = 0;
-  std::uint64_t repeated = 0; ///< hops that were computed again because their peer was lost
+  std::uint64_t repeated = 0; ///< hops that were computed again because their peer was lost, before
+                              ///< the batch was closed
   bool dropped = false;       ///< a stage had gone on before the part was done
+  std::string logged_fields() const;
+};
+
+/// A peer has died with gradients of a closed batch. The trainer computes them again.
+struct batch_reopened {
+  static constexpr std::string_view observed_as = "batch_reopened";
+  std::uint64_t epoch = 0;
+  std::uint32_t hops = 0;
   std::string logged_fields() const;
 };
 

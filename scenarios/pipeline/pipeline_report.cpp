@@ -197,6 +197,7 @@ result<program_outcome> run_pipeline(const std::string& name, const pipeline_opt
       {"parts_of_batches_dropped", f.partial_batches},
       {"tasks_failed", failures_of(f)},
       {"gradients_computed_again", f.hops_repeated},
+      {"batches_reopened", f.batches_reopened},
       {"gradients_dropped", f.gradients_dropped},
       {"samples_dropped", f.samples_dropped},
       {"deaths", f.deaths},

@@ -230,6 +230,9 @@ private:
       out_.hops_repeated += batch->repeated;
       out_.partial_batches += batch->dropped ? 1 : 0;
       loss_sums_[batch->epoch] += batch->loss_sum;
+    } else if (const auto* again = actors::get_if<actors::batch_reopened>(&seen)) {
+      out_.hops_repeated += again->hops;
+      ++out_.batches_reopened;
     }
   }
 

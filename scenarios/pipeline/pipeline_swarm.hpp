@@ -60,7 +60,8 @@ struct pipeline_figures {
   std::uint64_t split_steps = 0;     ///< steps of a stage that two groups made apart
   std::uint64_t partial_batches = 0; ///< parts of batches that a trainer had to drop
   std::array<std::uint64_t, actors::task_failures> failures{};
-  std::uint64_t hops_repeated = 0; ///< counted gradients that were lost and computed again
+  std::uint64_t hops_repeated = 0;    ///< counted gradients that were lost and computed again
+  std::uint64_t batches_reopened = 0; ///< because a peer died before its stage had stepped
   std::uint64_t gradients_dropped = 0, samples_dropped = 0; ///< by peers that fell behind
   std::uint64_t deaths = 0, moves = 0, downloads = 0, download_bytes = 0;
   std::vector<std::size_t> hosts_at_end; ///< by stage

@@ -70,6 +70,25 @@ TEST_CASE("a pipeline without deaths has the loss of one machine") {
   CHECK(s["samples_per_second"] < s["samples_per_second_bound"]);
 }
 
+TEST_CASE("hosts that come and go cost a pipeline no sample") {
+  const scratch_folder folder;
+  auto what = small(write_text(folder));
+  what.hosts = 12;
+  what.steps = 60;
+  what.lifetime = std::chrono::minutes(4);
+  what.downtime = std::chrono::seconds(10);
+  const auto [outcome, s] = run(what);
+  CHECK(outcome.errors.empty());
+  CHECK(s["deaths"] > 5);
+  CHECK(s["tasks_failed"]["peer_gone"] > 0);
+  CHECK(s["batches_reopened"] > 0);
+  CHECK(s["states_downloaded"] > 0);
+  CHECK(s["samples_missing"] == 0);
+  CHECK(s["samples_repeated"] == 0);
+  const double loss = s["held_out_loss"], alone = s["held_out_loss_of_one_machine"];
+  CHECK(loss == doctest::Approx(alone).epsilon(1e-3));
+}
+
 TEST_CASE("a run of a pipeline can be repeated to the last byte") {
   const scratch_folder folder;
   auto what = small(write_text(folder));
