@@ -87,6 +87,11 @@ std::uint32_t micro_batch::lost(peer_id peer) {
   return out;
 }
 
+void micro_batch::settle(std::uint32_t hop) {
+  SHOAL_CHECK(at_[hop].has_input && at_[hop].has_gradient, "a hop that has counted is settled");
+  at_[hop].backward = progress::counted;
+}
+
 bool micro_batch::done() const {
   return std::all_of(at_.begin(), at_.end(),
                      [](const auto& one) { return one.backward == progress::counted; });

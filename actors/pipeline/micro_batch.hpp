@@ -58,6 +58,9 @@ public:
   /// that are due again.
   std::uint32_t lost(peer_id peer);
 
+  /// The stage of this hop has made its step, so nothing more counts there.
+  void settle(std::uint32_t hop);
+
   /// Every hop has counted.
   bool done() const;
 

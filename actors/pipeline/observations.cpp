@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <array>
+
 namespace shoal::actors {
 
 std::string gradient_counted::logged_fields() const {
@@ -10,8 +12,9 @@ std::string gradient_counted::logged_fields() const {
 }
 
 std::string stage_stepped::logged_fields() const {
-  return fmt::format(R"("stage":{},"epoch":{},"state":"{}","group":"{}","own":{},"members":{})",
-                     stage, epoch, after.hex(), group.hex(), own, members);
+  return fmt::format(
+      R"("stage":{},"epoch":{},"state":"{}","group":"{}","own":{},"members":{},"counted":{})",
+      stage, epoch, after.hex(), group.hex(), own, members, counted);
 }
 
 std::string stage_joined::logged_fields() const {
@@ -26,9 +29,25 @@ std::string gradients_dropped::logged_fields() const {
   return fmt::format(R"("stage":{},"epoch":{},"samples":{})", stage, epoch, samples);
 }
 
+std::string_view to_string(task_failure why) noexcept {
+  constexpr std::array<std::string_view, task_failures> names{
+      "peer_gone",  "silent",     "other_epoch", "other_stage",
+      "bad_values", "queue_full", "not_ready",   "gradient_gone"};
+  return names[static_cast<std::size_t>(why)];
+}
+
+std::string stage_task_failed::logged_fields() const {
+  return fmt::format(R"("stage":{},"hop":{},"backward":{},"number":{},"why":"{}")", stage, hop,
+                     backward, number, to_string(why));
+}
+
 std::string batch_trained::logged_fields() const {
   return fmt::format(R"("epoch":{},"samples":{},"loss_sum":{},"repeated":{},"dropped":{})", epoch,
                      samples, loss_sum, repeated, dropped);
+}
+
+std::string batch_reopened::logged_fields() const {
+  return fmt::format(R"("epoch":{},"hops":{})", epoch, hops);
 }
 
 } // namespace shoal::actors

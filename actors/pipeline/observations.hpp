@@ -4,6 +4,7 @@
 #include "actors/ids.hpp"
 #include "actors/pipeline/gradient_book.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -22,6 +23,7 @@ struct gradient_counted {
 };
 
 /// A peer of a stage has made a step. `own`: the samples times hops that it gave to the round.
+/// `counted`: those in the mean, in the part that has the fewest.
 struct stage_stepped {
   static constexpr std::string_view observed_as = "stage_stepped";
   std::uint32_t stage = 0;
@@ -30,6 +32,7 @@ struct stage_stepped {
   group_id group;
   std::uint64_t own = 0;
   std::uint64_t members = 0;
+  std::uint64_t counted = 0;
   std::string logged_fields() const;
 };
 
@@ -56,13 +59,46 @@ struct gradients_dropped {
   std::string logged_fields() const;
 };
 
+/// The reason for which a trainer gives a task to another peer.
+enum class task_failure : std::uint8_t {
+  peer_gone,   ///< the peer's host is dead, or no longer reached
+  silent,      ///< no answer in time
+  other_epoch, ///< the peer has other parameters, or is about to make a step
+  other_stage, ///< the peer has moved
+  bad_values,  ///< the message holds no such activations
+  queue_full,
+  not_ready,     ///< the peer has no parameters yet
+  gradient_gone, ///< the peer no longer has a gradient that should count
+};
+inline constexpr std::size_t task_failures = 8;
+std::string_view to_string(task_failure why) noexcept;
+
+/// A trainer takes a task of a micro-batch away from a peer.
+struct stage_task_failed {
+  static constexpr std::string_view observed_as = "stage_task_failed";
+  std::uint32_t stage = 0, hop = 0;
+  bool backward = false;
+  std::uint64_t number = 0; ///< the number of the micro-batch
+  task_failure why = task_failure::silent;
+  std::string logged_fields() const;
+};
+
 /// A trainer has computed its part of a batch.
 struct batch_trained {
   static constexpr std::string_view observed_as = "batch_trained";
   std::uint64_t epoch = 0, samples = 0;
   double loss_sum = 0;
-  std::uint64_t repeated = 0; ///< hops that were computed again because their peer was lost
+  std::uint64_t repeated = 0; ///< hops that were computed again because their peer was lost, before
+                              ///< the batch was closed
   bool dropped = false;       ///< a stage had gone on before the part was done
+  std::string logged_fields() const;
+};
+
+/// A peer has died with gradients of a closed batch. The trainer computes them again.
+struct batch_reopened {
+  static constexpr std::string_view observed_as = "batch_reopened";
+  std::uint64_t epoch = 0;
+  std::uint32_t hops = 0;
   std::string logged_fields() const;
 };
 

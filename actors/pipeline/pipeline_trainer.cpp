@@ -2,7 +2,6 @@
 
 #include "actors/dht/host_record.hpp"
 #include "actors/observe.hpp"
-#include "actors/pipeline/observations.hpp"
 #include "actors/pipeline/stage_peer.hpp"
 #include "kernels/base/check.hpp"
 
@@ -15,6 +14,25 @@
 namespace shoal::actors {
 
 using pass_kind = micro_batch::task_kind;
+
+namespace {
+
+task_failure failure_of(task_refusal why) {
+  switch (why) {
+  case task_refusal::epoch:
+    return task_failure::other_epoch;
+  case task_refusal::stage:
+    return task_failure::other_stage;
+  case task_refusal::values:
+    return task_failure::bad_values;
+  case task_refusal::too_many:
+    return task_failure::queue_full;
+  default:
+    return task_failure::not_ready;
+  }
+}
+
+} // namespace
 
 pipeline_trainer::pipeline_trainer(caf::actor_config& config, host& on,
                                    pipeline_trainer_config options)
@@ -45,7 +63,7 @@ caf::behavior pipeline_trainer::make_behavior() {
         const auto late = flights_.find(t.token);
         if (late == flights_.end()) return;
         const auto what = late->second;
-        fail(what.number, what.task, what.peer);
+        fail(what, task_failure::silent);
       },
   };
 }
@@ -79,7 +97,7 @@ void pipeline_trainer::receive(const found& m) {
     one.stage = record->stage;
     one.epoch = record->epoch;
     if (!std::exchange(one.watched, true)) monitor(one.address);
-    if (one.epoch == epoch_ && open_) wiring_[one.stage].join(peer);
+    if (one.epoch == epoch_ && at_ != progress::none) wiring_[one.stage].join(peer);
   }
   decide();
 }
@@ -90,8 +108,11 @@ void pipeline_trainer::on_down(const caf::actor_addr& whom) {
   });
   if (gone == peers_.end()) return;
   const auto peer = gone->first;
-  wiring_[gone->second.stage].leave(peer);
+  const auto stage = gone->second.stage;
+  wiring_[stage].leave(peer);
   peers_.erase(gone);
+  // A step that the stage has made has the peer's gradients.
+  if (at_ == progress::none || stepped(stage)) return;
   lose(peer);
 }
 
@@ -109,22 +130,31 @@ std::optional<std::uint64_t> pipeline_trainer::common_epoch() const {
   return out;
 }
 
+bool pipeline_trainer::stepped(std::uint32_t stage) const {
+  return std::any_of(peers_.begin(), peers_.end(), [&](const auto& one) {
+    return one.second.stage == stage && one.second.epoch > epoch_;
+  });
+}
+
 void pipeline_trainer::decide() {
   const auto epoch = common_epoch();
-  if (!open_) {
-    if (epoch && *epoch >= closed_ && (options_.epochs == 0 || *epoch < options_.epochs))
-      begin_batch(*epoch);
-    return;
+  if (at_ != progress::none) {
+    if (epoch && *epoch > epoch_) {
+      drop_batch();
+    } else {
+      for (std::uint32_t s = 0; s < options_.model->stages() && at_ != progress::none; ++s)
+        if (stepped(s)) settle(s);
+    }
   }
-  const bool went_on = std::any_of(peers_.begin(), peers_.end(),
-                                   [this](const auto& one) { return one.second.epoch > epoch_; });
-  if (went_on) return close_batch(true);
-  pump();
+  if (at_ != progress::none) return pump();
+  if (epoch && *epoch >= closed_ && (options_.epochs == 0 || *epoch < options_.epochs))
+    begin_batch(*epoch);
 }
 
 void pipeline_trainer::begin_batch(std::uint64_t epoch) {
   epoch_ = epoch;
-  open_ = true;
+  at_ = progress::open;
+  reported_ = false;
   const auto part = [&](std::uint64_t i) {
     return epoch * options_.target_batch + options_.target_batch * i / options_.trainers;
   };
@@ -139,21 +169,42 @@ void pipeline_trainer::begin_batch(std::uint64_t epoch) {
   pump();
 }
 
-void pipeline_trainer::close_batch(bool dropped) {
-  open_ = false;
+void pipeline_trainer::close_batch() {
+  at_ = progress::closed;
   closed_ = epoch_ + 1;
-  batch_trained seen{epoch_, next_sample_ - first_sample_, 0, repeated_, dropped};
-  for (const auto& [number, loss] : losses_) seen.loss_sum += loss;
-  here().observe(seen);
-  passes_.clear();
-  losses_.clear();
-  flights_.clear();
+  if (!std::exchange(reported_, true)) report(false);
   publish();
   for (const auto& [peer, one] : peers_) send(one.address, batch_closed{epoch_});
 }
 
+void pipeline_trainer::report(bool dropped) {
+  batch_trained seen{epoch_, next_sample_ - first_sample_, 0, repeated_, dropped};
+  for (const auto& [number, loss] : losses_) seen.loss_sum += loss;
+  here().observe(seen);
+}
+
+/// The batch is over, or goes on without the rest of this trainer's part.
+void pipeline_trainer::drop_batch() {
+  if (!std::exchange(reported_, true)) report(true);
+  at_ = progress::none;
+  passes_.clear();
+  losses_.clear();
+  flights_.clear();
+  if (closed_ > epoch_) return;
+  closed_ = epoch_ + 1;
+  publish();
+}
+
+/// The stage has made its step. So it has all samples of a batch that was closed once.
+void pipeline_trainer::settle(std::uint32_t stage) {
+  if (!reported_) return drop_batch();
+  for (auto& [number, pass] : passes_)
+    for (std::uint32_t hop = 0; hop < options_.model->hops(); ++hop)
+      if (options_.model->stage_of(hop) == stage) pass.settle(hop);
+}
+
 void pipeline_trainer::pump() {
-  if (!open_) return;
+  if (at_ != progress::open) return;
   const auto under_way = [this] {
     return static_cast<std::size_t>(std::count_if(
         passes_.begin(), passes_.end(), [](const auto& one) { return !one.second.done(); }));
@@ -172,7 +223,7 @@ void pipeline_trainer::pump() {
     all_done = false;
     for (const auto& due : pass.due()) dispatch(pass, due);
   }
-  if (all_done) close_batch(false);
+  if (all_done) close_batch();
 }
 
 bool pipeline_trainer::dispatch(micro_batch& pass, micro_batch::task what) {
@@ -213,7 +264,7 @@ micro_batch* pipeline_trainer::find(std::uint64_t number) {
 }
 
 void pipeline_trainer::receive(const stage_output& m) {
-  auto* pass = open_ && m.epoch == epoch_ ? find(m.number) : nullptr;
+  auto* pass = at_ == progress::open && m.epoch == epoch_ ? find(m.number) : nullptr;
   const micro_batch::task what{m.backward != 0 ? pass_kind::backward : pass_kind::forward, m.hop};
   const auto peer = sender_peer();
   if (pass == nullptr || !pass->answered(what, peer, m.values)) return;
@@ -233,38 +284,63 @@ void pipeline_trainer::receive(const stage_output& m) {
 }
 
 void pipeline_trainer::receive(const stage_counted& m) {
-  auto* pass = open_ && m.epoch == epoch_ ? find(m.number) : nullptr;
+  auto* pass = at_ == progress::open && m.epoch == epoch_ ? find(m.number) : nullptr;
   if (pass == nullptr) return;
-  if (m.counted != 0)
-    pass->counted(m.hop, sender_peer());
-  else
-    pass->failed({pass_kind::backward, m.hop}, sender_peer());
+  if (m.counted == 0)
+    return fail({m.number, {pass_kind::backward, m.hop}, sender_peer()},
+                task_failure::gradient_gone);
+  pass->counted(m.hop, sender_peer());
   pump();
 }
 
 void pipeline_trainer::receive(const stage_refused& m) {
-  if (!open_ || m.epoch != epoch_) return;
-  fail(m.number, {m.backward != 0 ? pass_kind::backward : pass_kind::forward, m.hop},
-       sender_peer());
+  if (at_ != progress::open || m.epoch != epoch_) return;
+  fail({m.number,
+        {m.backward != 0 ? pass_kind::backward : pass_kind::forward, m.hop},
+        sender_peer()},
+       failure_of(static_cast<task_refusal>(m.why)));
 }
 
-void pipeline_trainer::fail(std::uint64_t number, micro_batch::task what, peer_id peer) {
+void pipeline_trainer::note_failure(const flight& of, task_failure why) {
+  here().observe(stage_task_failed{options_.model->stage_of(of.task.hop), of.task.hop,
+                                   of.task.kind == pass_kind::backward, of.number, why});
+}
+
+void pipeline_trainer::fail(const flight& of, task_failure why) {
+  auto* pass = find(of.number);
+  // A peer may name any hop.
+  if (pass == nullptr || of.task.hop >= options_.model->hops()) return;
   std::erase_if(flights_, [&](const auto& one) {
-    return one.second.number == number && one.second.task == what && one.second.peer == peer;
+    return one.second.number == of.number && one.second.task == of.task &&
+           one.second.peer == of.peer;
   });
-  ban(peer);
-  if (auto* pass = find(number)) pass->failed(what, peer);
+  const bool answered = why == task_failure::gradient_gone;
+  if (!answered) ban(of.peer, why == task_failure::silent ? options_.ban : options_.refresh);
+  if ((answered || pass->open(of.task)) && pass->peer_of(of.task) == of.peer) note_failure(of, why);
+  pass->failed(of.task, of.peer);
   pump();
 }
 
-void pipeline_trainer::ban(peer_id peer) {
+void pipeline_trainer::ban(peer_id peer, duration time) {
   if (const auto found = peers_.find(peer); found != peers_.end())
-    found->second.banned_until = now() + options_.ban;
+    found->second.banned_until = now() + time;
 }
 
 void pipeline_trainer::lose(peer_id peer) {
-  std::erase_if(flights_, [&](const auto& one) { return one.second.peer == peer; });
-  for (auto& [number, pass] : passes_) repeated_ += pass.lost(peer);
+  std::erase_if(flights_, [&](const auto& one) {
+    if (one.second.peer != peer) return false;
+    note_failure(one.second, task_failure::peer_gone);
+    return true;
+  });
+  std::uint32_t again = 0;
+  for (auto& [number, pass] : passes_) again += pass.lost(peer);
+  repeated_ += again;
+  if (at_ == progress::closed && again > 0) {
+    at_ = progress::open;
+    closed_ = epoch_;
+    here().observe(batch_reopened{epoch_, again});
+    publish();
+  }
   pump();
 }
 

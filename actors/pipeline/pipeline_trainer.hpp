@@ -1,11 +1,17 @@
 // A trainer of a pipeline. It draws its part of each batch, and sends that as micro-batches through
-// the stages. It closes the batch when each gradient has counted in each stage.
+// the stages. It closes the batch when each gradient has counted in each stage. It keeps the batch
+// until each stage has made its step. If a peer dies before that with gradients that have counted,
+// the trainer opens the batch again.
 //
 // The samples of the batch of epoch e have the indices [e * batch, (e + 1) * batch). Trainer i of n
 // takes the i-th of n equal parts. At most `in_flight` micro-batches are under way, because the
 // trainer holds their activations. Each hop is sent to the peer that the stage's wiring chooses
 // (stage_wiring.hpp). Another peer of the stage replaces one that is gone, refuses or is silent.
 // The gradients that have counted at a peer that is gone are computed again (micro_batch.hpp).
+//
+//   none -> open -> closed -> none, when all stages have stepped
+//            ^         |
+//            +---------+ a peer has died before its stage has stepped
 //
 // A batch begins when each stage has a peer of its epoch. If a stage goes on before the trainer has
 // closed the batch, the trainer drops the rest of its part.
@@ -15,6 +21,7 @@
 #include "actors/dht/messages.hpp"
 #include "actors/pipeline/messages.hpp"
 #include "actors/pipeline/micro_batch.hpp"
+#include "actors/pipeline/observations.hpp"
 #include "actors/pipeline/pipeline_record.hpp"
 #include "actors/pipeline/stage_model.hpp"
 #include "actors/pipeline/stage_wiring.hpp"
@@ -48,7 +55,8 @@ struct pipeline_trainer_config {
   duration refresh = std::chrono::milliseconds(500);
   duration record_lifetime = std::chrono::seconds(10);
   duration forward_timeout = std::chrono::seconds(30), backward_timeout = std::chrono::seconds(75);
-  duration ban = std::chrono::seconds(5); ///< a peer that refused or was silent gets no task
+  duration ban = std::chrono::seconds(5); ///< a silent peer gets no task; one that refused, not
+                                          ///< until `refresh` is over
   caf::actor dht;
 };
 
@@ -85,18 +93,26 @@ private:
   void decide();
   /// The least epoch that a stage has; none if a stage has no peer.
   std::optional<std::uint64_t> common_epoch() const;
+  /// Whether a peer of the stage has made the step of the batch.
+  bool stepped(std::uint32_t stage) const;
   void begin_batch(std::uint64_t epoch);
-  void close_batch(bool dropped);
+  void close_batch();
+  void report(bool dropped);
+  void drop_batch();
+  void settle(std::uint32_t stage);
   void pump();
   bool dispatch(micro_batch& pass, micro_batch::task what);
-  void fail(std::uint64_t number, micro_batch::task what, peer_id peer);
+  void note_failure(const flight& of, task_failure why);
+  void fail(const flight& of, task_failure why);
   void lose(peer_id peer);
-  void ban(peer_id peer);
+  void ban(peer_id peer, duration time);
   micro_batch* find(std::uint64_t number);
 
   pipeline_trainer_config options_;
   std::uint64_t epoch_ = 0, closed_ = 0;
-  bool open_ = false; // a batch is under way
+  enum class progress : std::uint8_t { none, open, closed };
+  progress at_ = progress::none;
+  bool reported_ = false; // the batch was closed once
   std::uint64_t next_sample_ = 0, end_sample_ = 0, first_sample_ = 0;
   std::uint64_t numbers_ = 0, flights_made_ = 0;
   std::map<std::uint64_t, micro_batch> passes_;

@@ -27,8 +27,6 @@ constexpr double queue_smoothing = 0.05;
 // Look-ups of the own stage before a peer that found nobody begins with the first state.
 constexpr std::uint32_t looks_before_start = 3;
 constexpr std::uint64_t loads_token = 1;
-// After so many failed rounds a peer believes that samples of the batch are lost.
-constexpr std::uint64_t quorum_attempts = 3;
 // Largest number of samples in a micro-batch.
 constexpr std::uint64_t most_samples = 1 << 16;
 
@@ -329,6 +327,11 @@ bool stage_peer::batch_is_closed() const {
                      [this](const auto& one) { return one.second.closed > state_->epoch; });
 }
 
+/// The samples times hops of a batch in this stage.
+std::uint64_t stage_peer::whole_batch() const {
+  return options_.target_batch * stage_model::hops_of(stage_);
+}
+
 void stage_peer::decide() {
   if (mode_ == mode::joining) return join();
   if (mode_ == mode::stepping || group_) return;
@@ -341,7 +344,9 @@ void stage_peer::decide() {
     mode_ = mode::joining;
     return join();
   }
-  if (mode_ == mode::serving && batch_is_closed()) start_round();
+  if (mode_ != mode::serving) return;
+  if (batch_is_closed()) return start_round();
+  attempts_ = 0; // a trainer has opened the batch again
 }
 
 void stage_peer::drop_gradients() {
@@ -366,12 +371,14 @@ void stage_peer::start_round() {
       request.expected.push_back({peer, one.address});
       known += one.record.counted;
     }
-  // A record may be older than the batch. A quorum of the whole batch keeps two groups from
-  // stepping apart, unless so much of the batch is lost that no group has it.
-  request.known_samples =
-      attempts_ < quorum_attempts
-          ? std::max(known, options_.target_batch * stage_model::hops_of(stage_))
-          : known;
+  // Records may be older than the batch. So at first only a group with the whole batch succeeds.
+  // Otherwise a second group of the stage would lose its gradients.
+  if (attempts_ == 0) tries_since_ = now();
+  const auto waited = now() - tries_since_;
+  request.known_samples = waited < options_.patience ? std::max(known, whole_batch()) : known;
+  if (waited < 2 * options_.patience) request.quorum = request.known_samples;
+  // Peers without gradients are not in a quorum, but they need the step.
+  request.grace = 2 * options_.refresh;
   request.rate_up = here().rate_up();
   request.rate_down = here().rate_down();
   request.dht = options_.dht;
@@ -383,7 +390,10 @@ void stage_peer::start_round() {
 
 void stage_peer::round_ended(const round_result& result) {
   if (mode_ != mode::averaging) return;
-  if (result.succeeded()) return step(result);
+  counted_ = result.parts.empty() ? 0 : result.parts.front().weight;
+  for (const auto& part : result.parts) counted_ = std::min(counted_, part.weight);
+  const bool doubtful = now() - tries_since_ >= options_.patience;
+  if (result.succeeded() && (counted_ >= whole_batch() || doubtful)) return step(result);
   mode_ = mode::serving;
   const auto pause = static_cast<double>(std::min<std::uint64_t>(attempts_, 8)) *
                      (0.5 + random_.uniform()) * to_seconds(options_.refresh);
@@ -420,8 +430,8 @@ void stage_peer::stepped() {
   mode_ = mode::serving;
   book_.clear();
   attempts_ = 0;
-  here().observe(
-      stage_stepped{stage_, state_->epoch, before, state_->id, step_group_, own_, step_members_});
+  here().observe(stage_stepped{stage_, state_->epoch, before, state_->id, step_group_, own_,
+                               step_members_, counted_});
   if (options_.on_step) options_.on_step(stage_, state_);
   if (moves_to_) return move_if_due();
   publish();

@@ -7,8 +7,9 @@
 //      +----------+-----------+---- the stage went on without the peer: download its state
 //
 // So the parameters of a batch are those of one epoch in every stage, and a step is the whole
-// model's. The mean of a stage is that of the samples that counted there. Samples that counted at a
-// peer which died after the batch had closed are missing in that stage's mean.
+// model's. A mean that lacks samples makes no step. Then the trainers compute the gradients of dead
+// peers again. After `patience` without a whole batch, the peers take all gradients that are known,
+// and after twice that time those of any half.
 //
 // With `rebalance_every`, the peers read the loads of all stages that often. The peer that
 // rebalancing.hpp names moves after its next step, when it holds no gradient, and downloads the
@@ -56,6 +57,7 @@ struct stage_peer_config {
   duration record_lifetime = std::chrono::seconds(10);
   duration state_timeout = std::chrono::seconds(60);
   duration rebalance_every{}; ///< 0: never
+  duration patience = std::chrono::seconds(60);
   std::size_t most_waiting = 256;
   /// Called after each step of this peer, with the stage and its new state. May be empty.
   std::function<void(std::uint32_t, const state_ptr&)> on_step;
@@ -102,6 +104,7 @@ private:
   void join();
   void adopt(state_ptr state, std::uint64_t bytes);
   bool batch_is_closed() const;
+  std::uint64_t whole_batch() const;
   void start_round();
   void round_ended(const round_result& result);
   void step(const round_result& result);
@@ -128,8 +131,9 @@ private:
   std::shared_ptr<state_ptr> next_state_; // written by the step job
   state_id after_;
   std::uint64_t attempts_ = 0;
+  duration tries_since_{}; // the first attempt of the step
   group_id step_group_;
-  std::uint64_t step_members_ = 0, own_ = 0;
+  std::uint64_t step_members_ = 0, own_ = 0, counted_ = 0;
   double queue_seconds_ = 0; // a moving mean
   std::map<std::uint32_t, std::vector<std::pair<peer_id, stage_record>>> loads_;
   std::optional<std::uint32_t> moves_to_;

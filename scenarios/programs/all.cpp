@@ -9,6 +9,7 @@
   X(averaging_study)                                                                               \
   X(inference)                                                                                     \
   X(experts)                                                                                       \
+  X(pipeline)                                                                                      \
   X(staleness_study)
 
 namespace shoal::scenarios {

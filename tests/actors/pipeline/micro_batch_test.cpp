@@ -117,3 +117,14 @@ TEST_CASE("a task that was refused is due again") {
   run(what, 6);
   CHECK(what.done());
 }
+
+TEST_CASE("a hop whose stage has stepped needs nothing more") {
+  micro_batch what(1, 2, bytes(10), 2);
+  run(what, 5);
+  REQUIRE(what.lost(5) == 2);
+  what.settle(1);
+  CHECK(what.due() == tasks{{kind::backward, 0}});
+  CHECK_FALSE(what.done());
+  what.settle(0);
+  CHECK(what.done());
+}

@@ -27,7 +27,7 @@ bool says(const load_result& loaded, const std::string& message, const std::stri
 
 TEST_CASE("programs are found by name, and training is the default") {
   CHECK(programs().names() == std::vector<std::string>{"training", "averaging_study", "inference",
-                                                       "experts", "staleness_study"});
+                                                       "experts", "pipeline", "staleness_study"});
   CHECK(programs().find("averaging_studies") == nullptr);
   CHECK(scenario{}.program.name() == "training");
   CHECK(scenario{}.program.definition().on_runner());

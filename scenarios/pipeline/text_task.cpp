@@ -1,0 +1,159 @@
+#include "scenarios/pipeline/text_task.hpp"
+
+#include "actors/training/optimizer_step.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace shoal::scenarios {
+
+namespace {
+
+constexpr std::uint64_t most_held_out = 256;
+// Samples of one pass on one machine.
+constexpr std::uint64_t pass_samples = 16;
+
+/// A sample is `context + 1` bytes: the inputs, and the byte after each.
+result<actors::piece_batch> read_bytes(std::span<const std::byte> samples, std::uint64_t count,
+                                       std::size_t context) {
+  if (samples.size() != count * (context + 1))
+    return failure{"pipeline: a message has samples of another size"};
+  actors::piece_batch out;
+  out.shape = {static_cast<std::int64_t>(count), static_cast<std::int64_t>(context)};
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    const auto token = static_cast<learn::token_id>(samples[i]);
+    if (i % (context + 1) != context) out.inputs.push_back(token);
+    if (i % (context + 1) != 0) out.targets.push_back(token);
+  }
+  return out;
+}
+
+} // namespace
+
+result<text_task> text_task::load(const kernels::transformer_config& model,
+                                  const std::vector<std::string>& files, double holdout,
+                                  std::uint64_t seed) {
+  if (auto valid = kernels::validate(model); !valid) return failure{"pipeline: " + valid.error()};
+  learn::text_options options;
+  options.context = model.context;
+  options.holdout = holdout;
+  options.seed = seed;
+  auto corpus = learn::text_corpus::load(files, options);
+  if (!corpus) return failure{"pipeline.files: " + corpus.error()};
+  text_task out;
+  out.model_ = std::make_shared<const learn::decoder>(learn::decoder_of(model));
+  out.corpus_ = std::make_shared<const learn::text_corpus>(std::move(*corpus));
+  out.first_ = kernels::initial_parameters(model, seed);
+  // Windows at even distances, since files differ.
+  const auto all = out.corpus_->held_out_samples();
+  const auto bytes = out.corpus_->sample_bytes();
+  const auto windows = out.corpus_->held_out_windows();
+  out.held_out_count_ = std::min(windows, most_held_out);
+  for (std::uint64_t i = 0; i < out.held_out_count_; ++i) {
+    const auto at = std::span(all).subspan(i * windows / out.held_out_count_ * bytes, bytes);
+    out.held_out_.insert(out.held_out_.end(), at.begin(), at.end());
+  }
+  return out;
+}
+
+result<std::shared_ptr<const actors::stage_model>> text_task::cut(std::uint32_t stages) const {
+  const auto context = static_cast<std::size_t>(model_->context());
+  return actors::stage_model::make(
+      model_, actors::even_cut(model_->layers(), stages),
+      [context](std::span<const std::byte> samples, std::uint64_t count) {
+        return read_bytes(samples, count, context);
+      });
+}
+
+payload text_task::samples(std::uint64_t first, std::uint64_t count) const {
+  const auto bytes = corpus_->sample_bytes();
+  std::vector<std::byte> out(count * bytes);
+  for (std::uint64_t i = 0; i < count; ++i)
+    corpus_->sample(first + i, std::span(out).subspan(i * bytes, bytes));
+  return payload(std::move(out));
+}
+
+result<double> text_task::pass(std::span<const float> parameters,
+                               std::span<const std::byte> samples, std::uint64_t count,
+                               std::span<float> gradient) const {
+  const auto& model = *model_;
+  const auto batch = read_bytes(samples, count, static_cast<std::size_t>(model.context()));
+  if (!batch) return failure{batch.error()};
+  const learn::layer_range all{0, model.layers()};
+  const auto tensors = model.block_tensors(all);
+  if (!tensors) return failure{tensors.error()};
+  const auto embedding_tensors = model.embedding_tensors(), head_tensors = model.head_tensors();
+  const auto embedding = learn::gather(model.layout(), parameters, embedding_tensors);
+  const auto block = learn::gather(model.layout(), parameters, *tensors);
+  const auto head = learn::gather(model.layout(), parameters, head_tensors);
+  if (!embedding || !block || !head) return failure{"pipeline: parameters of another model"};
+  const auto in = model.embed(*embedding, batch->shape, batch->inputs);
+  if (!in) return failure{in.error()};
+  const auto out = model.forward(all, *block, batch->shape, *in);
+  if (!out) return failure{out.error()};
+  if (gradient.empty()) return model.loss(*head, batch->shape, *out, batch->targets);
+  std::vector<float> of_embedding(embedding->size()), of_block(block->size()),
+      of_head(head->size());
+  const auto top = model.loss_backward(*head, batch->shape, *out, batch->targets, of_head);
+  if (!top) return failure{top.error()};
+  const auto bottom = model.backward(all, *block, batch->shape, *in, top->gradient_in, of_block);
+  if (!bottom) return failure{bottom.error()};
+  if (auto done =
+          model.embed_backward(*embedding, batch->shape, batch->inputs, *bottom, of_embedding);
+      !done)
+    return failure{done.error()};
+  const auto add = [&](const auto& piece, const std::vector<float>& of) {
+    return learn::scatter_add(piece, of, model.layout(), gradient);
+  };
+  if (!add(embedding_tensors, of_embedding) || !add(*tensors, of_block) ||
+      !add(head_tensors, of_head))
+    return failure{"pipeline: a gradient of another model"};
+  return top->loss;
+}
+
+result<double> text_task::held_out_loss(std::span<const float> parameters) const {
+  const auto bytes = corpus_->sample_bytes();
+  double sum = 0;
+  for (std::uint64_t at = 0; at < held_out_count_; at += pass_samples) {
+    const auto count = std::min(pass_samples, held_out_count_ - at);
+    const auto part =
+        pass(parameters, std::span(held_out_).subspan(at * bytes, count * bytes), count, {});
+    if (!part) return failure{part.error()};
+    sum += *part;
+  }
+  return sum / static_cast<double>(held_out_count_);
+}
+
+result<std::vector<float>>
+text_task::train_alone(const kernels::optimizer_config& optimizer, std::uint64_t batch,
+                       std::uint64_t steps,
+                       const std::function<bool(std::uint64_t)>& proceed) const {
+  auto state = actors::fresh_state(optimizer, first_);
+  for (std::uint64_t step = 0; step < steps; ++step) {
+    std::vector<float> sum(first_.size());
+    for (std::uint64_t at = 0; at < batch; at += pass_samples) {
+      const auto count = std::min(pass_samples, batch - at);
+      const auto bytes = samples(step * batch + at, count);
+      if (auto loss = pass(state.parameters.floats(), bytes.bytes(), count, sum); !loss)
+        return failure{loss.error()};
+    }
+    for (auto& value : sum) value /= static_cast<float>(batch);
+    state = actors::step_from(state, optimizer, payload(std::move(sum)), model_->layout());
+    if (!proceed(step + 1)) break;
+  }
+  const auto out = state.parameters.floats();
+  return std::vector<float>(out.begin(), out.end());
+}
+
+result<std::vector<float>> whole_of(const actors::stage_model& cut, const learn::decoder& model,
+                                    const std::vector<actors::state_ptr>& states) {
+  std::vector<float> out(kernels::end_of(model.layout()));
+  for (std::uint32_t s = 0; s < cut.stages(); ++s)
+    if (auto done = learn::scatter_add(cut.tensors_of(s), states[s]->parameters.floats(),
+                                       model.layout(), out);
+        !done)
+      return failure{done.error()};
+  return out;
+}
+
+} // namespace shoal::scenarios
