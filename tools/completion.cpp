@@ -9,7 +9,7 @@ namespace shoal::tools {
 
 namespace {
 
-using kind = listed_option::kind;
+using value_kind = listed_option::kind;
 
 /// `text` as one word of bash and zsh.
 std::string quoted_word(std::string_view text) {
@@ -55,7 +55,7 @@ std::string value_arms(const listed_command& tree, Arm arm) {
   std::string out;
   for (const auto* command : all_commands(tree))
     for (const auto& option : command->options) {
-      if (option.takes == kind::nothing || !option.argument.empty()) continue;
+      if (option.takes == value_kind::nothing || !option.argument.empty()) continue;
       std::string patterns;
       for (const auto& name : typed_names(option))
         patterns += (patterns.empty() ? "" : "|") + quoted_word(path_text(*command) + " " + name);
@@ -104,8 +104,8 @@ std::string bash_completion(const listed_command& tree) {
     if (!option.choices.empty())
       return fmt::format("COMPREPLY=($(compgen -W {} -- \"$current\")); return",
                          quoted_word(fmt::format("{}", fmt::join(option.choices, " "))));
-    if (option.takes == kind::file) return "return";
-    if (option.takes == kind::folder) return "compopt -o dirnames 2>/dev/null; return";
+    if (option.takes == value_kind::file) return "return";
+    if (option.takes == value_kind::folder) return "compopt -o dirnames 2>/dev/null; return";
     return "compopt +o default 2>/dev/null; return"; // a number or a name
   });
   out += "  esac\n"
@@ -142,8 +142,8 @@ std::string zsh_completion(const listed_command& tree) {
   out += value_arms(tree, [](const listed_option& option) -> std::string {
     if (!option.choices.empty())
       return fmt::format("compadd -- {}; return", fmt::join(option.choices, " "));
-    if (option.takes == kind::file) return "_files; return";
-    if (option.takes == kind::folder) return "_files -/; return";
+    if (option.takes == value_kind::file) return "_files; return";
+    if (option.takes == value_kind::folder) return "_files -/; return";
     return fmt::format("_message {}; return", quoted_word(option.value));
   });
   out += "  esac\n"
@@ -200,11 +200,11 @@ std::string fish_completion(const listed_command& tree) {
       if (!option.choices.empty())
         out +=
             fmt::format(" -x -a {}", fish_word(fmt::format("{}", fmt::join(option.choices, " "))));
-      else if (option.takes == kind::file)
+      else if (option.takes == value_kind::file)
         out += " -r -F";
-      else if (option.takes == kind::folder)
+      else if (option.takes == value_kind::folder)
         out += " -x -a '(__fish_complete_directories)'";
-      else if (option.takes == kind::word)
+      else if (option.takes == value_kind::word)
         out += " -x";
       out += fmt::format(" -d {}\n", fish_word(option.meaning));
     }
