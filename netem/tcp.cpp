@@ -82,7 +82,8 @@ double loss_cap(const tcp_options& options, double p, duration round_trip) {
 void begin_transfer(const tcp_options& options, tcp_window& state, duration now,
                     duration round_trip) {
   const double initial = options.initial_window * options.segment;
-  const bool idle = now - state.used_until > retransmission_timeout(options, round_trip);
+  const bool idle = options.slow_start_after_idle &&
+                    now - state.used_until > retransmission_timeout(options, round_trip);
   if (state.window > 0 && !idle) return;
   if (state.window > 0)
     state.threshold = std::max(state.avoiding ? 0.0 : state.threshold, state.window);

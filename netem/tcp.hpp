@@ -19,7 +19,7 @@
 //   only while it limits the flow, to twice the bytes in flight at most. That is Linux's
 //   tcp_is_cwnd_limited (see RFC 7661, 4). CUBIC's clock stands still.
 // - idle: after more than a retransmission timeout, the window is initial_window again (RFC 5681,
-//   4.1).
+//   4.1), unless the host's owner has turned that off.
 //
 // The rate is limited by rate <= W / RTT and rate <= max_window / RTT.
 //
@@ -67,6 +67,7 @@ struct tcp_options {
   double segment = 1448;      ///< bytes of payload in a packet
   double initial_window = 10; ///< segments (RFC 6928)
   double slow_start_growth = 2;
+  bool slow_start_after_idle = true; ///< Linux: net.ipv4.tcp_slow_start_after_idle
   /// Bytes. On Linux: the least of net.ipv4.tcp_wmem[2] and tcp_rmem[2] / 2.
   double max_window = 4 * 1024 * 1024;
   link_queue queue; ///< in front of links that have none of their own

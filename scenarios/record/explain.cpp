@@ -2,6 +2,8 @@
 
 #include "scenarios/observe/event_log.hpp"
 #include "scenarios/observe/text.hpp"
+#include "scenarios/record/round_bound.hpp"
+#include "scenarios/schema/load.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -304,7 +306,10 @@ result<std::vector<round_explanation>> explain_round(const std::filesystem::path
     }
   });
   if (!read) return failure{read.error()};
+  const auto from = load((run / "run.yaml").string());
+  const auto hosts = from.value ? expand_hosts(*from.value) : std::vector<host_spec>{};
   for (auto& round : rounds) {
+    round.bound = bandwidth_bound(hosts, round.members, round.bytes);
     longest_first(round.shares);
     round.last = round.all;
     std::stable_sort(round.last.begin(), round.last.end(),
@@ -325,6 +330,11 @@ std::string to_text(const std::vector<round_explanation>& rounds) {
     out += fmt::format("  {} transfers of bulk, {:.3f} MB\n", round.transfers,
                        static_cast<double>(round.bytes) * 1e-6);
     if (round.transfers == 0) continue;
+    const auto took = round.ended - round.started;
+    if (round.bound && *round.bound > duration{})
+      out += fmt::format("  took {}, {:.2f} times the {} that the rates of its lines allow\n",
+                         milliseconds(took), to_seconds(took) / to_seconds(*round.bound),
+                         milliseconds(*round.bound));
     out += "\nwhere their time went, all together\n";
     constexpr std::size_t most = 12;
     std::vector<time_share> shown(round.shares.begin(),
@@ -358,6 +368,7 @@ std::string to_json(const std::vector<round_explanation>& rounds) {
                    {"members", round.members},
                    {"transfers", round.transfers},
                    {"bytes", round.bytes},
+                   {"bound_seconds", round.bound ? json(to_seconds(*round.bound)) : json()},
                    {"where_the_time_went", shares_json(round.shares)},
                    {"last", std::move(last)}});
   }

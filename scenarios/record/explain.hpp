@@ -62,6 +62,8 @@ struct round_explanation {
   duration started{}, ended{};
   std::vector<std::string> members;
   std::uint64_t transfers = 0, bytes = 0;
+  /// The least time by the rates of the lines (round_bound.hpp); empty if it is not known.
+  std::optional<duration> bound;
   std::vector<time_share> shares;       ///< shares of all transfers of the round together
   std::vector<explained_transfer> all;  ///< all transfers of the round, in the order of the file
   std::vector<explained_transfer> last; ///< the last to arrive, latest first, at most 5

@@ -44,6 +44,7 @@ netem::tcp_options tcp_of(const network_tcp_options& what) {
   netem::tcp_options tcp;
   tcp.control = what.congestion;
   tcp.initial_window = static_cast<double>(what.initial_window);
+  tcp.slow_start_after_idle = what.slow_start_after_idle;
   tcp.max_window = static_cast<double>(what.max_window.bytes);
   tcp.queue = queue_of(what, what.buffer);
   return tcp;

@@ -192,6 +192,10 @@ void describe(V& v, network_tcp_options& o) {
   v.field("congestion", o.congestion, "rule by which congestion windows grow and shrink");
   v.field("initial_window", o.initial_window, "packets in the window of a new or idle connection",
           {.at_least = 1, .at_most = 1000});
+  v.field("slow_start_after_idle", o.slow_start_after_idle,
+          "a connection that was idle for a retransmission timeout begins with the initial window "
+          "again. `false`: it keeps its window, as on hosts with "
+          "`net.ipv4.tcp_slow_start_after_idle=0`");
   v.field("max_window", o.max_window,
           "largest number of bytes in flight on one connection; Linux takes 4 to 6 MiB",
           {.at_least = 1448});

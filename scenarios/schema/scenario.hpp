@@ -66,6 +66,7 @@ struct shared_link {
 struct network_tcp_options {
   netem::congestion_control congestion = netem::congestion_control::cubic;
   std::uint64_t initial_window = 10; ///< packets
+  bool slow_start_after_idle = true;
   data_size max_window{4 * 1024 * 1024};
   std::uint64_t queue = 100; ///< least length of each link's queue, packets
   duration buffer = 50ms;    ///< further length of each link's queue, at the link's full rate

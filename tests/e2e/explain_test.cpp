@@ -61,6 +61,10 @@ TEST_CASE("explain: the shares of a transfer's time are all of it, and the rates
   CHECK(rounds[0]["members"].size() == 4);
   CHECK(rounds[0]["transfers"] >= 12); // three parts from each of four
   CHECK(rounds[0]["last"].size() == 5);
+  const double bound = rounds[0]["bound_seconds"];
+  CHECK(bound > 0);
+  CHECK(bound <
+        rounds[0]["ended_seconds"].get<double>() - rounds[0]["started_seconds"].get<double>());
   CHECK(run_program({"explain", out, "--round", "1"}).out.find("where their time went") !=
         std::string::npos);
 }

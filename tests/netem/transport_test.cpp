@@ -437,3 +437,20 @@ TEST_CASE("CUBIC leaves slow start without a loss once the queue delays it") {
   CHECK_FALSE(lost);
   CHECK(window.window < 4e5);
 }
+
+TEST_CASE(
+    "an idle connection keeps its window only if its host does not start slowly after idling") {
+  for (const bool slow_start : {true, false}) {
+    tcp_options options;
+    options.slow_start_after_idle = slow_start;
+    tcp_window window;
+    begin_transfer(options, window, 0s, 80ms);
+    CHECK(window.window == 10 * 1448);
+    window.window = 3e5;
+    window.used_until = 1s;
+    begin_transfer(options, window, 1s + 279ms, 80ms); // the timeout is 280 ms
+    CHECK(window.window == 3e5);
+    begin_transfer(options, window, 1s + 281ms, 80ms);
+    CHECK(window.window == (slow_start ? 10 * 1448 : 3e5));
+  }
+}
