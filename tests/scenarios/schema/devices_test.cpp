@@ -26,12 +26,14 @@ std::string on(const std::string& device, const std::string& more = "") {
 } // namespace
 
 TEST_CASE("every listed device is there and fills in an entry of devices") {
-  std::string rest = device_names;
+  const auto page = read_file("docs/scenario.md");
+  const std::string rest = device_names;
   std::size_t found = 0;
   for (std::size_t at = 0; at != std::string::npos; ++found) {
     const auto end = rest.find(", ", at);
     const auto name = rest.substr(at, end - at);
     REQUIRE_MESSAGE(find_device(name) != nullptr, name);
+    CHECK_MESSAGE(page.find("`" + name + "`") != std::string::npos, name);
     const auto loaded = load_text(on(name), "s.yaml");
     REQUIRE_MESSAGE(loaded.value, rendered(loaded));
     CHECK(rendered(loaded) == "");
