@@ -1,6 +1,7 @@
 #include "scenarios/bench/square_cube.hpp"
 
 #include "kernels/base/check.hpp"
+#include "kernels/transformer_flops.hpp"
 
 namespace shoal::scenarios {
 
@@ -9,7 +10,7 @@ double transfer_seconds(const pipeline_layer& of) {
 }
 
 double forward_flops(const pipeline_layer& of) {
-  return of.layers * of.sequence * of.width * (24 * of.width + 4 * of.sequence);
+  return of.layers * kernels::layer_forward_flops(of.sequence, of.width, 4 * of.width);
 }
 
 double calibrated_seconds(const pipeline_layer& of, double utilization) {

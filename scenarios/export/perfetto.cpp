@@ -14,6 +14,7 @@
 #include <map>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace shoal::scenarios {
@@ -28,7 +29,7 @@ enum class event_type : std::uint64_t { slice_begin = 1, slice_end = 2, counter 
 struct slice {
   std::string name;
   duration begin{}, end{};
-  std::vector<std::pair<const char*, std::string>> notes{};
+  std::vector<std::pair<const char*, std::variant<std::string, std::uint64_t>>> notes{};
   std::uint64_t flow = 0; ///< 0: none
   bool flow_ends = false;
 };
@@ -91,7 +92,11 @@ private:
     protobuf_message begin, end;
     for (const auto& [key, value] : what.notes) {
       protobuf_message note;
-      note.bytes(6, value).bytes(10, key);
+      if (const auto* number = std::get_if<std::uint64_t>(&value))
+        note.varint(3, *number);
+      else
+        note.bytes(6, std::get<std::string>(value));
+      note.bytes(10, key);
       begin.inner(4, note);
     }
     begin.varint(9, static_cast<std::uint64_t>(event_type::slice_begin)).varint(11, track);
@@ -129,8 +134,8 @@ void write_swarm(const recorded_run& run, trace_writer& out) {
                       each.end,
                       {{"group", each.group},
                        {"reason", each.reason},
-                       {"members", std::to_string(each.members)},
-                       {"samples", std::to_string(each.samples)}}});
+                       {"members", each.members},
+                       {"samples", each.samples}}});
   for (const auto& each : run.faults)
     faults.push_back({each.action,
                       each.begin,
@@ -157,8 +162,7 @@ result<std::string> write(const recorded_run& run, const std::filesystem::path& 
   const auto kept = [&](std::size_t host) { return host % std::max<std::size_t>(step, 1) == 0; };
   for (const auto& each : run.phases)
     if (kept(each.host))
-      hosts[each.host].phases.push_back(
-          {each.what, each.begin, each.end, {{"epoch", std::to_string(each.epoch)}}});
+      hosts[each.host].phases.push_back({each.what, each.begin, each.end, {{"epoch", each.epoch}}});
   for (const auto& each : run.member_rounds)
     if (kept(each.host))
       hosts[each.host].rounds.push_back({fmt::format("epoch {}: {}", each.epoch, each.what),
@@ -168,16 +172,15 @@ result<std::string> write(const recorded_run& run, const std::filesystem::path& 
   for (const auto& each : run.transfers) {
     const auto from = run.host_of(each.from), to_host = run.host_of(each.to);
     if (!kept(from) || !kept(to_host)) continue;
-    const auto size = std::to_string(each.bytes);
     hosts[from].sends.push_back({fmt::format("{} to {}", each.type, run.hosts[to_host]),
                                  each.begun,
                                  each.left,
-                                 {{"transfer", std::to_string(each.number)}, {"bytes", size}},
+                                 {{"transfer", each.number}, {"bytes", each.bytes}},
                                  each.number});
     hosts[to_host].receives.push_back({fmt::format("{} from {}", each.type, run.hosts[from]),
                                        each.left,
                                        std::max(each.left, each.arrives),
-                                       {{"transfer", std::to_string(each.number)}, {"bytes", size}},
+                                       {{"transfer", each.number}, {"bytes", each.bytes}},
                                        each.number,
                                        true});
   }

@@ -37,10 +37,16 @@ unsigned listen_address::fill(sockaddr_storage& into) const {
 }
 
 result<listen_address> parse_listen_address(std::string_view text) {
-  const failure wrong{
-      fmt::format("'{}' is no address to listen at; it looks like 127.0.0.1:9464", text)};
   const std::size_t colon = text.rfind(':');
-  if (colon == std::string_view::npos) return wrong;
+  if (colon == std::string_view::npos) {
+    const bool port = !text.empty() && text.find_first_not_of("0123456789") == text.npos;
+    return failure{port ? fmt::format("'{0}' has no ':' before the port: write :{0} for this "
+                                      "machine alone, or 0.0.0.0:{0} for others, too",
+                                      text)
+                        : fmt::format("'{}' has no port: write ADDRESS:PORT, or :PORT for this "
+                                      "machine alone",
+                                      text)};
+  }
   listen_address out;
   out.host = text.substr(0, colon);
   if (out.host.starts_with('[') && out.host.ends_with(']')) {
@@ -49,10 +55,14 @@ result<listen_address> parse_listen_address(std::string_view text) {
   }
   if (!out.v6 && (out.host == "localhost" || out.host.empty())) out.host = "127.0.0.1";
   in6_addr ignored{};
-  if (inet_pton(out.v6 ? AF_INET6 : AF_INET, out.host.c_str(), &ignored) != 1) return wrong;
   const std::string_view port = text.substr(colon + 1);
+  if (inet_pton(out.v6 ? AF_INET6 : AF_INET, out.host.c_str(), &ignored) != 1)
+    return failure{fmt::format("'{}' in '{}' is no address in digits: 0.0.0.0 stands for all "
+                               "addresses of this machine, and an IPv6 address is in brackets",
+                               text.substr(0, colon), text)};
   const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), out.port);
-  if (error != std::errc{} || end != port.data() + port.size()) return wrong;
+  if (error != std::errc{} || end != port.data() + port.size())
+    return failure{fmt::format("'{}' in '{}' is no port from 0 to 65535", port, text)};
   return out;
 }
 

@@ -25,6 +25,30 @@ bool is_checkpoint(std::string_view name) {
   return name.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
+/// Checks that a folder can be made at `path`, or is there, and that a file can be written in it.
+/// Leaves nothing behind.
+result<void> try_to_write(const fs::path& path) {
+  std::error_code error, ignored;
+  std::vector<fs::path> missing;
+  for (auto at = fs::absolute(path, error); !error && !at.empty() && !fs::exists(at, ignored);
+       at = at.parent_path())
+    missing.push_back(at);
+  fs::create_directories(path, error);
+  std::string why = error ? error.message() : "";
+  if (!error) {
+    const auto probe = path / ".writable";
+    std::FILE* file = std::fopen(probe.c_str(), "wbe");
+    if (file == nullptr)
+      why = std::strerror(errno);
+    else
+      std::fclose(file);
+    fs::remove(probe, ignored);
+  }
+  for (const auto& made : missing) fs::remove(made, ignored);
+  if (why.empty()) return {};
+  return failure{fmt::format("cannot write to '{}': {}", path.string(), why)};
+}
+
 } // namespace
 
 output_file::output_file(fs::path path) : path_(std::move(path)), partial_(path_) {
@@ -79,14 +103,14 @@ result<void> output_file::commit() {
 result<void> run_directory::check_free(const fs::path& path, bool force) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
-  if (status.type() == fs::file_type::not_found) return {};
+  if (status.type() == fs::file_type::not_found) return try_to_write(path);
   if (status.type() == fs::file_type::none)
     return failure{fmt::format("cannot use '{}': {}", path.string(), error.message())};
   if (status.type() != fs::file_type::directory)
     return failure{fmt::format("'{}' exists and is not a directory", path.string())};
   if (!force)
     return failure{fmt::format("'{}' exists; --force replaces the run in it", path.string())};
-  return {};
+  return try_to_write(path);
 }
 
 result<run_directory> run_directory::create(fs::path path, bool force) {

@@ -56,7 +56,7 @@ public:
       "cases.jsonl",      "guard.jsonl"};
 
   /// Checks that a run may write to `path`; a failure is a user's error.
-  /// Errors: the path exists and `force` is not set; the path is no directory.
+  /// Errors: the path exists and `force` is not set; it is no directory; nothing can be written.
   static result<void> check_free(const std::filesystem::path& path, bool force);
 
   /// Creates the directory, parents included, and checks that a file can be written there.

@@ -12,6 +12,7 @@
 #include "scenarios/schema/check_faults.hpp"
 #include "scenarios/schema/check_robustness.hpp"
 #include "scenarios/schema/checking.hpp"
+#include "scenarios/schema/devices.hpp"
 #include "scenarios/schema/guess.hpp"
 #include "scenarios/schema/hosts.hpp"
 #include "scenarios/schema/lines.hpp"
@@ -222,9 +223,12 @@ private:
             error_at_key(path, fmt::format("missing key '{}' in {}: give it, or a 'line' ({})", key,
                                            path, line_names));
       quality(group.access, path);
-      if (sound({path, path + ".device", "devices"}) && !s_.devices.contains(group.device))
-        error(path + ".device", fmt::format("unknown device '{}'", group.device),
-              guess(group.device, known));
+      if (sound({path, path + ".device", "devices"}) && !s_.devices.contains(group.device)) {
+        auto notes = guess(group.device, known);
+        if (s_.program.reads("workload"))
+          notes.push_back(fmt::format("without an entry of 'devices': {}", device_names));
+        error(path + ".device", fmt::format("unknown device '{}'", group.device), notes);
+      }
       starts(group, path);
       if (group.absent && churns(group.churn) && sound({path, path + ".absent", path + ".churn"}))
         error_at_key(path + ".absent", "'absent' and 'churn' both say when the hosts start");

@@ -109,7 +109,7 @@ private:
     std::error_code failed;
     const auto kind = std::filesystem::status(full, failed).type();
     if (!std::filesystem::exists(std::filesystem::file_status(kind)))
-      error(path, fmt::format("no such file: '{}'", given));
+      error(path, no_such_file(given, folder_));
     else if (kind != std::filesystem::file_type::regular)
       error(path, fmt::format("'{}' is not a file", given));
   }

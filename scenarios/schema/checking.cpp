@@ -13,6 +13,14 @@ std::string seen_from_here(const std::string& path) {
   return error || near.empty() || near.starts_with("..") ? path : near;
 }
 
+std::string no_such_file(const std::string& given, const std::string& folder) {
+  if (given.starts_with('/') || given.starts_with("~/"))
+    return fmt::format("no such file: '{}'", given);
+  const auto near = seen_from_here(folder);
+  return fmt::format("no such file: '{}' in {}, where the scenario is", given,
+                     near == "." ? "the working directory" : "'" + near + "'");
+}
+
 bool checking::sound(std::initializer_list<std::string> paths) const {
   return std::all_of(paths.begin(), paths.end(),
                      [&](const std::string& path) { return sources_.sound(path); });

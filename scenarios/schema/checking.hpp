@@ -18,6 +18,10 @@ inline constexpr std::uint64_t most_hosts = 4'000'000;
 /// Returns `path` relative to the working directory if it is below this directory.
 std::string seen_from_here(const std::string& path);
 
+/// The error for a file that is not there. `given` is the path as the scenario has it, and `folder`
+/// the folder where relative paths start.
+std::string no_such_file(const std::string& given, const std::string& folder);
+
 /// Collects errors and warnings about a scenario after the reader has filled it.
 class checking {
 public:

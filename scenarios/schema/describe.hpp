@@ -292,7 +292,11 @@ void describe(V& v, peer_group& o) {
           "how the hosts behave, as a test of Shoal itself. A word, such as `lone_vote`, is short "
           "for `{kind: lone_vote}`",
           {.hide_default = true});
-  v.field("device", o.device, "name of an entry of `devices`", {.required = true});
+  v.field("device", o.device,
+          "name of an entry of `devices`. Without such an entry these names stand for typical "
+          "devices, whose speed follows from `workload`: `laptop`, `desktop`, `colab`, `t4`, "
+          "`p100`, `v100`, `a10`, `a100`, `h100`, `gtx1080ti`, `rtx3090`, `rtx4090`",
+          {.required = true});
   v.field("start", o.start, "start time of the first host");
   v.field("start_spacing", o.start_spacing, "time between the starts of two hosts");
   v.field("absent", o.absent, "the hosts start only by a `join` fault");

@@ -3,6 +3,7 @@
 #include "scenarios/programs/program.hpp"
 #include "scenarios/schema/check.hpp"
 #include "scenarios/schema/check_churn.hpp"
+#include "scenarios/schema/devices.hpp"
 #include "scenarios/schema/inventory.hpp"
 #include "scenarios/schema/lines.hpp"
 #include "scenarios/schema/override.hpp"
@@ -41,6 +42,15 @@ void fill_line(peer_group& group, const source_map& sources) {
     fill("loss", group.access.loss, preset->access.loss);
 }
 
+/// Adds the devices of presets that groups name and `devices` does not have.
+void fill_devices(scenario& what, const source_map& sources) {
+  if (!what.program.reads("workload") || !sources.sound("workload")) return;
+  for (const peer_group& group : what.peers)
+    if (const auto* preset = find_device(group.device);
+        preset != nullptr && sources.sound("devices"))
+      what.devices.emplace(group.device, device_for(*preset, what.workload));
+}
+
 void fill_defaults(scenario& what, const source_map& sources, const std::string& file_name) {
   if (what.name.empty()) what.name = std::filesystem::path(file_name).stem().string();
   if (const auto& complete = what.program.definition().complete) complete(what);
@@ -57,6 +67,7 @@ void fill_defaults(scenario& what, const source_map& sources, const std::string&
     if (relay.region.empty()) relay.region = first;
   for (peer_group& group : what.peers) fill_line(group, sources);
   for (peer_group& group : what.peers) fill_churn(group, sources);
+  fill_devices(what, sources);
 }
 
 /// Makes paths absolute, so that the resolved scenario works from any folder.

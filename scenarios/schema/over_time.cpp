@@ -55,7 +55,7 @@ private:
       const auto file = path_from(folder_, o.trace);
       std::error_code failed;
       if (!std::filesystem::is_regular_file(file, failed))
-        return error(path + ".trace", fmt::format("no such file: '{}'", o.trace));
+        return error(path + ".trace", no_such_file(o.trace, folder_));
       std::ifstream in(file, std::ios::binary);
       auto read = netem::read_line_trace(in);
       for (const auto& what : read.problems) {

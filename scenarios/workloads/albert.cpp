@@ -15,6 +15,7 @@
 #include "actors/training/optimizer_step.hpp"
 #include "kernels/base/check.hpp"
 #include "kernels/learn/albert_description.hpp"
+#include "kernels/transformer_flops.hpp"
 #include "scenarios/methods/method.hpp"
 #include "scenarios/schema/check.hpp"
 #include "scenarios/schema/describe.hpp"
@@ -391,6 +392,14 @@ workload_definition albert_workload() {
   };
   out.tensors = [](const workload_choice& of) {
     return learn::albert_layout(model_of(of.as<albert_options>()));
+  };
+  // The heads predict only the masked tokens, which is little beside the layers.
+  out.sample_flops = [](const workload_choice& of) {
+    const auto& o = of.as<albert_options>();
+    return kernels::forward_and_backward * static_cast<double>(o.layers) *
+           kernels::layer_forward_flops(static_cast<double>(o.length),
+                                        static_cast<double>(o.hidden),
+                                        static_cast<double>(o.feed_forward));
   };
   out.describe_model = [](const workload_choice& of) {
     return learn::description_of(model_of(of.as<albert_options>()));

@@ -38,7 +38,7 @@ void check_texts(const scenario& what, const char* model, checking& report) {
       report.error(path, fmt::format("'{0}' is a folder: name its files, as in '{0}/*'",
                                      what.data.files[i]));
     else if (files.empty())
-      report.error(path, fmt::format("no such file: '{}'", what.data.files[i]));
+      report.error(path, no_such_file(what.data.files[i], report.folder()));
     for (const auto& file : files) check_format(what, path, file, report);
   }
 }

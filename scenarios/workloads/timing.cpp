@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 
 namespace shoal::scenarios {
@@ -120,6 +121,12 @@ workload_definition timing_workload() {
   out.tensors = [](const workload_choice& of) {
     const auto& options = of.as<timing_options>();
     return matrix_of(options.parameters, options.rows);
+  };
+  // The sample of a model that is not there: tokens of four bytes.
+  out.sample_flops = [](const workload_choice& of) {
+    const auto& options = of.as<timing_options>();
+    return 6 * static_cast<double>(options.parameters) *
+           std::max(static_cast<double>(options.sample_size.bytes) / 4, 1.0);
   };
   out.fingerprint = [](const workload_choice& of) {
     return fmt::format("timing: parameters {}", of.as<timing_options>().parameters);

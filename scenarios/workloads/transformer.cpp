@@ -15,6 +15,7 @@
 #endif
 #include "actors/training/optimizer_step.hpp"
 #include "kernels/learn/transformer_description.hpp"
+#include "kernels/transformer_flops.hpp"
 #include "scenarios/methods/method.hpp"
 #include "scenarios/schema/check.hpp"
 #include "scenarios/schema/hosts.hpp"
@@ -228,6 +229,14 @@ workload_definition transformer_workload() {
   };
   out.tensors = [](const workload_choice& of) {
     return kernels::layout_of(model_of(of.as<transformer_options>()));
+  };
+  out.sample_flops = [](const workload_choice& of) {
+    const auto& o = of.as<transformer_options>();
+    const auto tokens = static_cast<double>(o.context), width = static_cast<double>(o.dim);
+    const double words = static_cast<double>(model_of(o).vocabulary); // rows of the output matrix
+    return kernels::forward_and_backward *
+           (static_cast<double>(o.layers) * kernels::layer_forward_flops(tokens, width, 4 * width) +
+            2 * tokens * width * words);
   };
   out.describe_model = [](const workload_choice& of) {
     return learn::description_of(model_of(of.as<transformer_options>()));

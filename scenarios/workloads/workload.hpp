@@ -39,6 +39,9 @@ struct workload_definition : kind_definition {
   std::function<result<void>(const workload_choice&)> possible;
   /// The tensors of the parameters. Requires: the model is possible.
   std::function<std::vector<kernels::tensor_slot>(const workload_choice&)> tensors;
+  /// Floating-point operations of a sample, forward and backward. May be empty: a multiplication
+  /// and an addition for each parameter, three times. Requires: the model is possible.
+  std::function<double(const workload_choice&)> sample_flops;
   /// The model as a canonical JSON object, for checkpoints. May be empty: the tensors say
   /// everything.
   std::function<std::string(const workload_choice&)> describe_model;

@@ -3,6 +3,7 @@
 #include "scenarios/record/explain.hpp"
 #include "scenarios/record/run_files.hpp"
 #include "tests/support/program.hpp"
+#include "tests/support/skip.hpp"
 
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
@@ -10,6 +11,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <iterator>
@@ -141,6 +143,7 @@ struct trace_slice {
   std::string name, track, process;
   std::int64_t begin = 0, end = -1;
   std::uint64_t flow_out = 0, flow_in = 0;
+  std::map<std::string, std::uint64_t> numbers{};
 };
 
 } // namespace
@@ -173,6 +176,10 @@ TEST_CASE("export --perfetto has slices; flows and counters of all that the run 
       REQUIRE((own.empty() || (own.back().end >= 0 && own.back().end <= at))); // no overlap
       own.push_back({event.text(23), tracks[track].first, tracks[tracks[track].second].first, at,
                      -1, event.number(47), event.number(48)});
+      if (event.texts.contains(4))
+        for (const auto& bytes_of_note : event.texts.at(4))
+          if (const message note(bytes_of_note); note.numbers.contains(3))
+            own.back().numbers[note.text(10)] = note.number(3);
       break;
     case 2:
       REQUIRE((!own.empty() && own.back().end < 0));
@@ -212,6 +219,8 @@ TEST_CASE("export --perfetto has slices; flows and counters of all that the run 
   for (const auto& each : here.transfers) {
     CHECK(sent.at(each.number).begin == each.begun.count());
     CHECK(sent.at(each.number).end == each.left.count());
+    CHECK(sent.at(each.number).numbers.at("bytes") == each.bytes);
+    CHECK(sent.at(each.number).numbers.at("transfer") == each.number);
     CHECK(received.at(each.number).end == std::max(each.left, each.arrives).count());
     CHECK(sent.at(each.number).process == each.from.substr(0, each.from.find('#')));
     CHECK(received.at(each.number).process == each.to.substr(0, each.to.find('#')));
@@ -223,6 +232,35 @@ TEST_CASE("export --perfetto has slices; flows and counters of all that the run 
       if (!rows[row][i].empty()) column.push_back(std::stod(rows[row][i]));
     CHECK(counters[rows[0][i]] == column);
   }
+}
+
+TEST_CASE("protoc decodes a trace by the schema of Perfetto and finds no unknown field") {
+  if (std::system("protoc --version >/dev/null 2>&1") != 0)
+    SHOAL_SKIP("protoc is missing (Debian package protobuf-compiler)");
+  run_folder here;
+  const auto told = run_program(here.path, "export r --perfetto trace.pftrace");
+  REQUIRE_MESSAGE(told.status == 0, told.text);
+  const auto decoded =
+      run_program(here.path, "--version >v; sh -c \"protoc --proto_path='" SHOAL_SOURCE
+                             "/tests/tools' --decode=perfetto.protos.Trace perfetto.proto "
+                             "<trace.pftrace\"");
+  REQUIRE_MESSAGE(decoded.status == 0, decoded.text);
+  std::map<std::string, std::size_t> lines;
+  std::istringstream in(decoded.text);
+  for (std::string line; std::getline(in, line);) {
+    line.erase(0, line.find_first_not_of(' '));
+    CHECK_MESSAGE(!('0' <= line.front() && line.front() <= '9'), line); // a field without a name
+    ++lines[line];
+    ++lines[line.substr(0, line.find(':'))];
+  }
+  const auto slices = here.phases.size() + here.rounds.size() + here.faults.size() +
+                      here.member_rounds.size() + 2 * here.transfers.size();
+  CHECK(lines["type: TYPE_SLICE_BEGIN"] == slices);
+  CHECK(lines["type: TYPE_SLICE_END"] == slices);
+  CHECK(lines["flow_ids"] == here.transfers.size());
+  CHECK(lines["terminating_flow_ids"] == here.transfers.size());
+  CHECK(lines["double_counter_value"] == lines["type: TYPE_COUNTER"]);
+  CHECK(told.text == "trace.pftrace: " + std::to_string(slices) + " slices of 4 hosts\n");
 }
 
 TEST_CASE("export --tensorboard has records with right checksums; scalars and texts") {

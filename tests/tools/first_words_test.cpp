@@ -1,9 +1,15 @@
 // The first things that a newcomer types.
 #include "tests/support/program.hpp"
 
+#include <arpa/inet.h>
 #include <doctest/doctest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
+#include <string>
 
 using namespace shoal;
 
@@ -63,4 +69,45 @@ TEST_CASE("explain without a question lists the rounds that are worth a look") {
   CHECK(run_program(here.path, told.text.substr(at, told.text.find('\n', at) - at)).status == 0);
   CHECK(run_program(here.path, "explain r --json").text.starts_with("[\n"));
   CHECK(run_program(here.path, "explain none").text == "error: no such directory: 'none'\n");
+}
+
+TEST_CASE("a place or a port that cannot be had is refused before the run begins") {
+  scratch_folder here;
+  std::ofstream(here.path / "s.yaml")
+      << "stop_time: 60s\n"
+         "workload: {kind: timing, parameters: 1000}\n"
+         "peers: {home: {count: 3, up: 10Mbit, down: 50Mbit, device: t4}}\n"
+         "training: {target_batch: 16, micro_batch: 4, epochs: 2}\n";
+  const auto said = [&](const std::string& options) {
+    const auto told = run_program(here.path, "run s.yaml -q " + options);
+    CHECK_MESSAGE(told.status == 1, told.text);
+    return told.text;
+  };
+  CHECK(said("--out s.yaml/r") == "error: cannot write to 's.yaml/r': Not a directory\n");
+  CHECK(said("--out /proc/none/r") ==
+        "error: cannot write to '/proc/none/r': No such file or directory\n");
+  CHECK(said("--metrics 8080") ==
+        "error: --metrics: '8080' has no ':' before the port: write :8080 for this machine alone, "
+        "or 0.0.0.0:8080 for others, too\n");
+  CHECK(said("--metrics lab:9464").find("'lab' in 'lab:9464' is no address in digits") !=
+        std::string::npos);
+  CHECK(said("--set peers.home.device=gpu").find("without an entry of 'devices': laptop") !=
+        std::string::npos);
+  CHECK(said("--set peers.home.churn.trace=none.csv")
+            .find("no such file: 'none.csv' in the working directory, where the scenario is") !=
+        std::string::npos);
+  // A port that another program has.
+  const int taken = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  REQUIRE(::bind(taken, reinterpret_cast<sockaddr*>(&address), size) == 0);
+  REQUIRE(::listen(taken, 1) == 0);
+  REQUIRE(::getsockname(taken, reinterpret_cast<sockaddr*>(&address), &size) == 0);
+  const auto port = ":" + std::to_string(ntohs(address.sin_port));
+  CHECK(said("--metrics " + port).find("Address already in use") != std::string::npos);
+  CHECK(said("--dashboard " + port).find("error: --dashboard: ") != std::string::npos);
+  ::close(taken);
+  CHECK(run_program(here.path, "run s.yaml -q --out new/r").status == 0);
 }

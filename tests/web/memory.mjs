@@ -15,8 +15,18 @@ if (!fs.existsSync(path.join(build, "web/page.html"))) {
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), "shoal-memory-"));
 const bundle = path.join(folder, "memory.mjs");
 execFileSync(esbuild, [path.join(work, "src/memory.ts"), "--bundle", "--format=esm", `--outfile=${bundle}`, "--log-level=error"]);
-const { estimate, models, optimizers, precisions } = await import(pathToFileURL(bundle));
+const { estimate, models, optimizers, precisions, shapeOf } = await import(pathToFileURL(bundle));
 fs.rmSync(folder, { recursive: true });
+
+// It begins with the model of the run.
+const shown = execFileSync(shoal, ["check", "--show", path.join(import.meta.dirname ?? path.dirname(new URL(import.meta.url).pathname), "../../scenarios/quickstart.yaml")], { encoding: "utf8" });
+const same = (found, expected) => {
+  if (JSON.stringify(found) !== JSON.stringify(expected)) throw new Error(`the model of the run is ${JSON.stringify(found)}, not ${JSON.stringify(expected)}`);
+};
+same(shapeOf(shown), { shape: { layers: 2, heads: 4, dim: 96, hidden: 384, context: 64, vocabulary: 256 }, sharing: 0 });
+same(shapeOf("seed: 1\nworkload:\n  kind: albert\n  layers: 6\n  heads: 4\n  hidden: 256\n  embedding: 64\n  feed_forward: 1024\n  length: 128\n  vocabulary: 261\ntraining:\n  layers: 9\n"),
+  { shape: { layers: 6, heads: 4, dim: 256, hidden: 1024, context: 128, vocabulary: 261 }, sharing: 1 });
+same(shapeOf("workload:\n  kind: timing\n  parameters: 3\n"), null);
 
 let compared = 0;
 const flags = ["offload", "checkpointing", "swarm"];

@@ -17,6 +17,28 @@ await checkWidth(page);
 await picture(page, "hills-1400-light");
 check((await page.title()).startsWith("hills"), "the title does not say which run it is");
 
+// The findings say what the run's phases say, and each leads to its panel.
+const tables = await run("export", "hills", "--csv", "tables");
+check(tables.status === 0, `the export failed: ${tables.err}`);
+const phases = fs.readFileSync(path.join(folder, "tables/phases.csv"), "utf8").trim().split("\n").map((line) => line.split(","));
+const column = (name) => phases[0].indexOf(name);
+const spent = {};
+for (const line of phases.slice(1)) spent[line[column("phase")]] = (spent[line[column("phase")]] ?? 0) + Number(line[column("end_s")]) - Number(line[column("begin_s")]);
+const [state, time] = Object.entries(spent).sort((a, b) => b[1] - a[1])[0];
+const found = await page.$$eval(".findings a", (all) => all.map((a) => ({ text: a.textContent, to: a.getAttribute("href") })));
+check(found.length >= 2, `there are ${found.length} findings`);
+const said = /^([\d.]+) % of the hosts' time is (\w+)/.exec(found[0].text);
+const truth = (100 * time) / Object.values(spent).reduce((a, b) => a + b, 0);
+check(said?.[2] === state && Math.abs(Number(said[1]) - truth) < 1.5, `'${found[0].text}', but ${state} takes ${truth} %`);
+check(found.some((f) => /^the fullest line is the (up|down)link of /.test(f.text)), `no finding about lines: ${JSON.stringify(found)}`);
+for (const f of found) check((await page.$(f.to)) !== null, `${f.to} is not there`);
+// Times and sizes are those of the terminal.
+const terminal = await run("run", "hills.yaml", "--no-baseline", "--quiet");
+const tile = await page.$eval(".tiles", (dl) => dl.textContent);
+const virtual = /time +(.+) virtual/.exec(terminal.out)[1], averaging = /averaging ([\d.]+ \w+)/.exec(terminal.out)[1];
+check(tile.includes(virtual), `the terminal says ${virtual}, the page ${tile}`);
+check((await page.textContent("#panel-traffic .legend")).includes(`averaging ${averaging}`), `the terminal says averaging ${averaging}, the page ${await page.textContent("#panel-traffic .legend")}`);
+
 // The objective over samples is another chart than over time.
 const shape = () => page.$eval("#panel-objective svg [aria-label=line] path", (p) => p.getAttribute("d"));
 const overTime = await shape();
@@ -73,6 +95,8 @@ await picture(page, "calculator-1400-light");
 // Rounds that went wrong say why.
 const storm = await chromium.open(`file://${folder}/weather/report.html`);
 await checkCharts(storm, [...always, "reasons"]);
+const ofStorm = await storm.$$eval(".findings a", (all) => all.map((a) => a.textContent));
+for (const kind of [/holds transfers back most: [\d.]+ %/, /rounds were not ok, most often: /]) check(ofStorm.some((text) => kind.test(text)), `no finding like ${kind}: ${ofStorm.join("; ")}`);
 await storm.click("#panel-round-table .choice >> text=not ok");
 const reason = await storm.textContent("#panel-round-table tbody tr:first-child td:nth-child(3)");
 check(reason !== "–" && reason.length > 3, "a round that was not ok has no reason");

@@ -61,7 +61,8 @@ TEST_CASE("a directory that exists is refused, and with force only a run's files
   CHECK(refused.error() == "'" + temp.path.string() + "' exists; --force replaces the run in it");
   CHECK(!run_directory::check_free(temp.path, false).ok());
   CHECK(run_directory::check_free(temp.path, true).ok());
-  CHECK(run_directory::check_free(temp.path / "new", false).ok());
+  CHECK(run_directory::check_free(temp.path / "new" / "deep", false).ok());
+  CHECK(!fs::exists(temp.path / "new")); // nothing is left behind
 
   REQUIRE(run_directory::create(temp.path, true).ok());
   CHECK(!fs::exists(temp.path / "summary.json"));

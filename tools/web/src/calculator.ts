@@ -1,10 +1,11 @@
 // The memory calculator: the choices of the user, and the memory that these take.
 
+import type { Context } from "./chart";
 import { h } from "./dom";
 import { number, seconds } from "./format";
-import { type Choices, estimate, type Figure, models, optimizers, precisions, type Shape } from "./memory";
+import { type Choices, estimate, type Figure, models, optimizers, precisions, type Shape, shapeOf } from "./memory";
 
-const own = "own shape";
+const own = "own shape", ofRun = "this run's model";
 const choices: Choices = { shape: { ...models.find((m) => m.name === "gpt2-l")! }, optimizer: "adam", precision: "mixed", offload: false, checkpointing: true, swarm: false, sharing: 0, batch: 1 };
 
 const gib = 2 ** 30;
@@ -14,10 +15,10 @@ const text = (f: Figure) => (f.unit === "bytes" ? memory(f.value) : f.unit === "
 
 const sizes: { of: keyof Omit<Shape, "name">; text: string; least: number; most: number; step: number }[] = [
   { of: "layers", text: "L: layers", least: 1, most: 128, step: 1 },
-  { of: "dim", text: "d: width", least: 64, most: 16384, step: 64 },
-  { of: "context", text: "s: context", least: 64, most: 8192, step: 64 },
+  { of: "dim", text: "d: width", least: 16, most: 16384, step: 16 },
+  { of: "context", text: "s: context", least: 16, most: 8192, step: 16 },
   { of: "heads", text: "a: heads", least: 1, most: 128, step: 1 },
-  { of: "hidden", text: "h: inner width", least: 64, most: 65536, step: 64 },
+  { of: "hidden", text: "h: inner width", least: 16, most: 65536, step: 16 },
   { of: "vocabulary", text: "V: vocabulary", least: 256, most: 131072, step: 1 },
 ];
 
@@ -68,8 +69,8 @@ function slider(label: string, id: string, least: number, most: number, step: nu
   } };
 }
 
-function build(): HTMLElement {
-  const sharing = slider("G: groups of shared layers (0: none)", "memory-sharing", 0, choices.shape.layers, 1, 0, (v) => (choices.sharing = v));
+function build(known: boolean): HTMLElement {
+  const sharing = slider("G: groups of shared layers (0: none)", "memory-sharing", 0, choices.shape.layers, 1, choices.sharing, (v) => (choices.sharing = v));
   const layersChanged = () => {
     choices.sharing = Math.min(choices.sharing, choices.shape.layers);
     sharing.most(choices.shape.layers);
@@ -91,7 +92,7 @@ function build(): HTMLElement {
   show();
   return h("div", {},
     h("p", { class: "note" }, "The memory of training, by the calculator of Training Transformers Together and by Shoal's own estimate (docs/memory.md). The same on the command line: ",
-      h("code", {}, "shoal memory"), ". Figures that are 0 are left out; N and Z, GPUs and stage of ZeRO, are 1 and 0 here."),
+      h("code", {}, "shoal memory"), known ? "" : ". The run's workload has no layers, so this begins with gpt2-l", ". Figures that are 0 are left out; N and Z, GPUs and stage of ZeRO, are 1 and 0 here."),
     h("div", { class: "controls" }, model, pick("optimizer", "memory-optimizer", optimizers, choices.optimizer, (v) => (choices.optimizer = v)),
       pick("precision", "memory-precision", precisions, choices.precision, (v) => (choices.precision = v)),
       tick("C: gradient checkpointing", "checkpointing"), tick("F: offload", "offload"), tick("S: a peer of a swarm", "swarm")),
@@ -100,5 +101,16 @@ function build(): HTMLElement {
 
 let built: HTMLElement | null = null;
 
-/** One element for good: who moves a slider is not disturbed by what the run does meanwhile. */
-export const calculator = (): Node[] => [(built ??= build())];
+/** Begins with the model of the run. One element for good: who moves a slider is not disturbed by what the run does meanwhile. */
+export function calculator({ view }: Context): Node[] {
+  if (built === null) {
+    const shape = shapeOf(view.scenario);
+    if (shape !== null) {
+      models.unshift({ ...shape.shape, name: ofRun });
+      choices.shape = { ...models[0] };
+      choices.sharing = shape.sharing;
+    }
+    built = build(shape !== null);
+  }
+  return [built];
+}

@@ -14,14 +14,21 @@ export function number(n: number | null | undefined, digits = 3): string {
   return size >= 1000 ? compact(n) : size >= 0.001 ? String(Number(n.toPrecision(digits))) : n.toExponential(1);
 }
 
+/** As the terminal writes them (bytes_text() of scenarios/observe/text.hpp). */
 export function bytes(n: number): string {
-  const units = ["B", "kB", "MB", "GB", "TB", "PB"];
-  let i = 0;
-  while (n >= 999.5 && i < units.length - 1) {
-    n /= 1000;
+  const { unit, size } = byteUnit(n);
+  return `${size === 1 ? n : (n / size).toFixed(1)} ${unit}`;
+}
+
+/** The unit in which `n` bytes are written. */
+export function byteUnit(n: number): { unit: string; size: number } {
+  const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+  let i = 0, size = 1;
+  while (n / size >= 1024 && i < units.length - 1) {
+    size *= 1024;
     i++;
   }
-  return `${i === 0 ? n : n.toPrecision(3)} ${units[i]}`;
+  return { unit: units[i], size };
 }
 
 export function rate(bits: number): string {

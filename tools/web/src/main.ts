@@ -6,6 +6,7 @@ import { type Context, forgetColours, nothing } from "./chart";
 import { join, nodes } from "./cluster";
 import { choice, fill, h } from "./dom";
 import { comparison, provenance, scenario } from "./facts";
+import { findingsList } from "./findings";
 import { compact, number, percent, seconds } from "./format";
 import { guardPanel, hasGuard } from "./guard";
 import { compression, links, trafficByHost, trafficByRegion, trafficOverTime } from "./network";
@@ -118,13 +119,15 @@ function tiles(v: View): HTMLElement {
   const tile = (name: string, value: string, more: string, tone = "") => h("div", { class: `tile ${tone}` }, h("dt", {}, name), h("dd", {}, h("b", {}, value), h("small", {}, more)));
   const planned = v.run.epochs_planned;
   const violations = at("invariant_violations") ?? 0;
+  // The terminal's summary has the same time; the last row of metrics may be a little later.
+  const time = v.summary?.virtual_seconds ?? v.run.time;
   return h("dl", { class: "tiles" },
     loss !== null && tile("loss", number(loss, 4), v.summary?.loss.baseline ? `one machine ${number(v.summary.loss.baseline, 4)}` : v.summary?.loss.first ? `from ${number(v.summary.loss.first, 4)}` : "so far"),
     tile("epoch", number(epoch), planned > 0 ? `of ${number(planned)}` : "", ""),
-    tile("samples", compact(v.summary?.samples ?? at("samples") ?? 0), v.run.time > 0 ? `${number((v.summary?.samples ?? at("samples") ?? 0) / v.run.time)} a second` : ""),
+    tile("samples", compact(v.summary?.samples ?? at("samples") ?? 0), time > 0 ? `${number((v.summary?.samples ?? at("samples") ?? 0) / time)} trained a second` : ""),
     tile("participants", number(at("peers_alive") ?? 0), `${number(at("peers_joined") ?? 0)} came, ${number(at("peers_left") ?? 0)} left`),
     tile("rounds", number(all), all === 0 ? "none yet" : ok === all ? "all ok" : `${[[partial, "partial"], [split, "split"], [failed, "failed"]].filter(([n]) => n).map(([n, w]) => `${n} ${w}`).join(", ")}`, failed + split > 0.02 * all ? "warn" : ""),
-    tile(v.run.world === "sim" ? "virtual time" : "time", seconds(v.run.time), v.summary ? `computed in ${seconds(v.summary.wall_seconds)}` : v.run.stop_time > 0 && v.run.epochs_planned === 0 ? `${percent(Math.min(1, v.run.time / v.run.stop_time))} of it` : ""),
+    tile(v.run.world === "sim" ? "virtual time" : "time", seconds(time), v.summary ? `computed in ${seconds(v.summary.wall_seconds)}` : v.run.stop_time > 0 && v.run.epochs_planned === 0 ? `${percent(Math.min(1, v.run.time / v.run.stop_time))} of it` : ""),
     violations > 0 && tile("invariants", number(violations), "violated", "bad"));
 }
 
@@ -153,6 +156,7 @@ function header(): void {
     v.run.description && h("p", { class: "description" }, v.run.description),
     ...v.run.notes.map((n) => h("p", { class: "note warn" }, n)),
     tiles(v),
+    findingsList(v),
     h("nav", { "aria-label": "Parts of the page" }, parts.map((p) => h("a", { href: `#${p.id}` }, p.title))));
   if (focused) document.getElementById(focused)?.focus();
   else if (radio) top_.querySelector<HTMLInputElement>("input[name=theme]:checked")?.focus();

@@ -103,3 +103,21 @@ export function estimate(of: "seeds" | "shoal", choices: Choices): Figure[] {
     return { ...one, value: values[one.name] };
   });
 }
+
+/** The layers of a scenario's model, from the text of run.yaml, where every option has its value. Null: its workload has none. */
+export function shapeOf(runYaml: string): { shape: Omit<Shape, "name">; sharing: number } | null {
+  const lines = runYaml.split("\n"), at = lines.indexOf("workload:");
+  const options: Record<string, string> = {};
+  if (at >= 0)
+    for (const line of lines.slice(at + 1)) {
+      const [, key, value] = /^ {2}(\w+): (.*)$/.exec(line) ?? [];
+      if (key) options[key] = value;
+      else if (/^\S/.test(line)) break;
+    }
+  const n = (key: string) => Number(options[key]);
+  const shape = options.kind === "transformer" ? { layers: n("layers"), heads: n("heads"), dim: n("dim"), hidden: 4 * n("dim"), context: n("context"), vocabulary: 256 }
+    : options.kind === "albert" ? { layers: n("layers"), heads: n("heads"), dim: n("hidden"), hidden: n("feed_forward"), context: n("length"), vocabulary: n("vocabulary") }
+    : null;
+  // All layers of an ALBERT are one.
+  return shape !== null && Object.values(shape).every((v) => v > 0) ? { shape, sharing: options.kind === "albert" ? 1 : 0 } : null;
+}

@@ -3,7 +3,7 @@
 import * as Plot from "@observablehq/plot";
 import { asTable, bands, chart, type Context, faultLegend, legend, nothing, pixels, rail, rgb, timeAxis } from "./chart";
 import { h, search } from "./dom";
-import { bytes, count, number, percent, rate, seconds, words } from "./format";
+import { bytes, byteUnit, count, number, percent, rate, seconds, words } from "./format";
 import { share } from "./view";
 
 const kinds = ["averaging", "data", "state", "control"];
@@ -54,7 +54,7 @@ export function trafficByHost(context: Context): Node[] {
   const hosts = t.hosts.filter((x) => x.name.includes(hostState.filter)).slice(0, 30);
   const rows = hosts.flatMap((x) => kinds.map((kind) => ({ name: x.name, kind, bytes: x.bytes[t.kinds.indexOf(kind)] })));
   const most = Math.max(1, ...hosts.map((x) => x.bytes.reduce((a, b) => a + b, 0)));
-  const [unit, size] = most > 1e12 ? ["TB", 1e12] : most > 1e9 ? ["GB", 1e9] : most > 1e6 ? ["MB", 1e6] : ["kB", 1e3];
+  const { unit, size } = byteUnit(most);
   return [
     h("div", { class: "controls" }, search("Find a host", hostState.filter, (v) => {
       hostState.filter = v;
@@ -67,7 +67,7 @@ export function trafficByHost(context: Context): Node[] {
       x: { label: `sent (${unit})`, grid: true },
       y: { domain: hosts.map((x) => x.name), label: null, grid: false, tickSize: 0 },
       color: { domain: kinds, range: kinds.map((k) => kindColours[k]) },
-      marks: [Plot.barX(rows, Plot.stackX({ order: kinds }, { y: "name", x: (r) => r.bytes / (size as number), fill: "kind", insetTop: 2, insetBottom: 2, title: (r: { name: string; kind: string; bytes: number }) => `${r.name}: ${bytes(r.bytes)} ${r.kind}` }))],
+      marks: [Plot.barX(rows, Plot.stackX({ order: kinds }, { y: "name", x: (r) => r.bytes / size, fill: "kind", insetTop: 2, insetBottom: 2, title: (r: { name: string; kind: string; bytes: number }) => `${r.name}: ${bytes(r.bytes)} ${r.kind}` }))],
     }),
     legend(kinds.map((k) => [k, kindColours[k]])),
     ...(t.more > 0 || t.hosts.length > 30 ? [h("p", { class: "note" }, `The 30 hosts that sent most of ${count(t.hosts.length + t.more)}.`)] : []),
