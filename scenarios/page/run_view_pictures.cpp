@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t most_pictures = 24;
-constexpr std::uintmax_t most_bytes = 256 * 1024; ///< of a picture; larger ones are left out
+constexpr std::uintmax_t most_bytes = 256 * 1024; ///< larger pictures are left out
 
 /// RFC 4648, section 4.
 std::string base64(std::string_view bytes) {

@@ -1,4 +1,4 @@
-// What a model that learns to draw drew after each checkpoint, for the same captions.
+// A strip of pictures: a model that learns to draw drew them after its checkpoints, always for the same captions.
 
 import { type Context, nothing } from "./chart";
 import { h } from "./dom";
