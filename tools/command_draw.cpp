@@ -94,10 +94,9 @@ std::vector<learn::picture> best_pictures(const draw_arguments& a, const learn::
                                           const learn::sampling_options& options,
                                           const learn::contrastive_pair* ranker) {
   std::vector<learn::picture> out;
-  const auto length = static_cast<std::size_t>(model.config().text_length);
   for (const auto& caption : a.captions) {
     const auto drawn =
-        model.draw(parameters, data.set().tokens_of(caption, length), a.count, options, a.seed);
+        learn::drawn_codes(model, parameters, data, caption, a.count, options, a.seed);
     std::vector<std::size_t> order(drawn.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     if (ranker != nullptr)

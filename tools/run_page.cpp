@@ -25,6 +25,7 @@ result<std::unique_ptr<run_page>> run_page::open(const std::string& dashboard,
                                                  const std::string& out) {
   std::unique_ptr<run_page> made(new run_page);
   made->out_ = out;
+  if (!out.empty()) made->view_->pictures_from(std::filesystem::path(out) / "checkpoints");
   if (auto page = scenarios::load_page())
     made->page_ = std::move(*page);
   else

@@ -75,6 +75,14 @@ std::vector<token_id> caption_tokens(const picture_samples& data, const std::str
   return out;
 }
 
+std::vector<std::vector<token_id>>
+drawn_codes(const dalle& model, std::span<const float> parameters, const picture_samples& data,
+            const std::string& caption, std::size_t count, const sampling_options& options,
+            std::uint64_t seed) {
+  const auto length = static_cast<std::size_t>(data.format().config.text_length);
+  return model.draw(parameters, data.set().tokens_of(caption, length), count, options, seed);
+}
+
 contrastive_pair train_ranker(const picture_samples& data, const contrastive_training& options,
                               const std::function<void(std::size_t, double)>& progress) {
   std::vector<captioned_codes> samples;
@@ -150,9 +158,7 @@ drawn_score score_drawn(const dalle& model, std::span<const float> parameters,
   const double share = places.empty() ? 0 : 1 / static_cast<double>(places.size());
   for (std::size_t i = 0; i < places.size(); ++i) {
     const auto& caption = data.set().captions[places[i]];
-    const auto length = static_cast<std::size_t>(data.format().config.text_length);
-    const auto drawn =
-        model.draw(parameters, data.set().tokens_of(caption, length), count, options, seed + i);
+    const auto drawn = drawn_codes(model, parameters, data, caption, count, options, seed + i);
     const auto add = [&](std::size_t which, double& found, double& error) {
       const auto one = book.decode(drawn[which]);
       std::vector<double> errors;

@@ -4,6 +4,7 @@
 #include "kernels/learn/dalle.hpp"
 #include "kernels/learn/picture_samples.hpp"
 #include "kernels/learn/pictures/contrastive.hpp"
+#include "kernels/learn/sampling.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -22,6 +23,17 @@ contrastive_pair train_ranker(const picture_samples& data, const contrastive_tra
 /// The indices of `pictures` by their similarity to the caption, the best first.
 std::vector<std::size_t> ranked(const contrastive_pair& by, std::span<const token_id> caption,
                                 const std::vector<std::vector<token_id>>& pictures);
+
+/// As in the published run: the 256 likeliest codes, and of these the likeliest with 3/4 of the
+/// probability. Source: arXiv:2207.03481, section 3.
+inline constexpr sampling_options published_sampling{1, 256, 0.75};
+
+/// The codes of `count` pictures for a caption, as of dalle::draw().
+std::vector<std::vector<token_id>> drawn_codes(const dalle& model,
+                                               std::span<const float> parameters,
+                                               const picture_samples& data,
+                                               const std::string& caption, std::size_t count,
+                                               const sampling_options& options, std::uint64_t seed);
 
 /// The tokens of a caption without padding, cut to the model's length; never empty.
 std::vector<token_id> caption_tokens(const picture_samples& data, const std::string& caption);

@@ -1,10 +1,12 @@
 #include "scenarios/observe/run_directory.hpp"
 
 #include "kernels/base/check.hpp"
+#include "scenarios/observe/epoch_file.hpp"
 
 #include <fmt/format.h>
 
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <system_error>
 #include <vector>
@@ -14,16 +16,6 @@ namespace shoal::scenarios {
 namespace fs = std::filesystem;
 
 namespace {
-
-/// Whether the name is that of a checkpoint: epoch-N.ckpt.
-bool is_checkpoint(std::string_view name) {
-  constexpr std::string_view before = "epoch-", after = ".ckpt";
-  if (!name.starts_with(before) || !name.ends_with(after) ||
-      name.size() <= before.size() + after.size())
-    return false;
-  name = name.substr(before.size(), name.size() - before.size() - after.size());
-  return name.find_first_not_of("0123456789") == std::string_view::npos;
-}
 
 /// Checks that a folder can be made at `path`, or is there, and that a file can be written in it.
 /// Leaves nothing behind.
@@ -50,6 +42,18 @@ result<void> try_to_write(const fs::path& path) {
 }
 
 } // namespace
+
+std::optional<std::uint64_t> epoch_of(std::string_view name, std::string_view ending) {
+  constexpr std::string_view before = "epoch-";
+  if (!name.starts_with(before) || !name.ends_with(ending) ||
+      name.size() <= before.size() + ending.size())
+    return std::nullopt;
+  name = name.substr(before.size(), name.size() - before.size() - ending.size());
+  std::uint64_t out = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), out);
+  return error == std::errc{} && end == name.data() + name.size() ? std::optional(out)
+                                                                  : std::nullopt;
+}
 
 output_file::output_file(fs::path path) : path_(std::move(path)), partial_(path_) {
   partial_ += ".partial";
@@ -134,7 +138,9 @@ result<run_directory> run_directory::create(fs::path path, bool force) {
   std::vector<fs::path> old;
   for (fs::directory_iterator entry(checkpoints, error), end; !error && entry != end;
        entry.increment(error))
-    if (is_checkpoint(entry->path().filename().string())) old.push_back(entry->path());
+    if (const auto name = entry->path().filename().string();
+        epoch_of(name, ".ckpt") || epoch_of(name, ".png"))
+      old.push_back(entry->path());
   for (const fs::path& file : old) {
     fs::remove(file, error);
     if (error)

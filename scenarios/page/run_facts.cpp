@@ -51,6 +51,8 @@ run_facts facts_of(std::string_view run_yaml) {
   if (const auto time = parse_duration(text)) out.stop_time = *time;
   if (const node* regions = find(root, "network.regions"); regions != nullptr)
     for (const node_ptr& region : regions->items) out.regions.push_back(region->text);
+  if (const node* shown = find(root, "workload.show"); shown != nullptr)
+    for (const node_ptr& caption : shown->items) out.shown.push_back(caption->text);
   const std::string first_region = out.regions.empty() ? "everywhere" : out.regions.front();
   if (const node* groups = find(root, "peers"); groups != nullptr)
     for (const entry& one : groups->entries) {

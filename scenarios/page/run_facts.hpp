@@ -33,6 +33,7 @@ struct run_facts {
   std::string workload, method, compression, means_compression;
   std::uint64_t parameters = 0; ///< 0: the workload's default
   std::uint64_t epochs = 0, target_batch = 0;
+  std::vector<std::string> shown; ///< captions whose pictures a model draws after checkpoints
   std::string metrics_interval;
   bool records_events = true, records_transfers = true;
   std::uint64_t most_transfers = 0; ///< 0: unknown

@@ -299,6 +299,7 @@ result<std::unique_ptr<run_view>> read_run_view(const fs::path& directory) {
   auto out = std::make_unique<run_view>();
   const std::string text = yaml ? *yaml : std::string{};
   out->begun(text);
+  out->pictures_from(directory / "checkpoints");
   if (!yaml) out->note("There is no run.yaml yet: it is written at the end of a run.");
   if (auto told = tell_directory(directory, facts_of(text), *out,
                                  [&out](std::string what) { out->note(std::move(what)); });

@@ -429,6 +429,11 @@ void run_view::note(std::string text) {
   state_->notes.push_back(std::move(text));
 }
 
+void run_view::pictures_from(std::filesystem::path folder) {
+  std::lock_guard lock(state_->guard);
+  state_->pictures = std::move(folder);
+}
+
 void run_view::set_nodes(std::vector<node> all) {
   std::lock_guard lock(state_->guard);
   state_->nodes = std::move(all);
@@ -459,6 +464,7 @@ std::vector<run_view::section> run_view::sections() {
                            {"guard", s.guard_text()},
                            {"traffic", s.traffic_text()},
                            {"links", s.links_text()}};
+  if (!s.facts.shown.empty()) out.push_back({"pictures", s.pictures_text()});
   if (s.nodes) out.push_back({"nodes", s.nodes_text()});
   return out;
 }

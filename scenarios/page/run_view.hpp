@@ -15,6 +15,7 @@
 //   rounds        all rounds as points, some rounds with members and transfers
 //   faults        times, actions and struck hosts
 //   cases         each accused member: who said what, the proof, and the hosts that banned it
+//   pictures      what a model drew after each checkpoint; only for runs that draw
 //   guard         Byzantine-tolerant rounds: audits, accusations, verdicts, distances
 //   traffic       bytes by host, region and class
 //   links         the share of each line's rate that bulk transfers used
@@ -24,6 +25,7 @@
 
 #include "scenarios/observe/run_listener.hpp"
 
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -58,6 +60,8 @@ public:
 
   /// Adds a sentence that says which data are missing, and why.
   void note(std::string text);
+  /// Shows the pictures epoch-N.png of this folder, each time as they are then.
+  void pictures_from(std::filesystem::path folder);
   /// One life of one host of a cluster.
   struct node {
     std::string name, group, region, address, directory;

@@ -12,6 +12,7 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <filesystem>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -112,6 +113,7 @@ struct run_view::state {
   std::string run_yaml, summary_json, run_state = "running";
   std::vector<std::string> notes;
   run_facts facts;
+  std::filesystem::path pictures; ///< folder of what the model drew; empty: none
   std::optional<std::vector<node>> nodes;
 
   std::vector<group> groups;
@@ -173,6 +175,7 @@ struct run_view::state {
   std::string faults_text() const;
   std::string cases_text() const;
   std::string guard_text() const;
+  std::string pictures_text() const;
   std::string traffic_text() const;
   std::string links_text() const;
   /// Returns the time at which the limit stopped the recording of transfers. Empty if all transfers

@@ -4,12 +4,15 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <limits>
 #include <utility>
 
 #if SHOAL_WITH_LEARN
 #include "kernels/learn/dalle.hpp"
+#include "kernels/learn/drawing.hpp"
 #include "kernels/learn/picture_samples.hpp"
+#include "kernels/learn/pictures/png_file.hpp"
 #include "kernels/learn/torch_loader.hpp"
 #endif
 #include "actors/training/optimizer_step.hpp"
@@ -17,6 +20,7 @@
 #include "kernels/learn/dalle_description.hpp"
 #include "kernels/learn/pictures/picture_set.hpp"
 #include "scenarios/methods/method.hpp"
+#include "scenarios/observe/epoch_file.hpp"
 #include "scenarios/schema/check.hpp"
 #include "scenarios/schema/describe.hpp"
 #include "scenarios/workloads/prepared.hpp"
@@ -120,11 +124,29 @@ public:
 
   result<void> save(const actors::model_state& state, std::uint64_t data_from,
                     const std::string& path) const override {
-    return save_checkpoint(scenario_, work_->optimizer(), data_digest(), state, data_from, path);
+    auto saved =
+        save_checkpoint(scenario_, work_->optimizer(), data_digest(), state, data_from, path);
+    const std::filesystem::path file(path);
+    if (!saved || !epoch_of(file.filename().string(), ".ckpt")) return saved;
+    return draw(state, std::filesystem::path(file).replace_extension(".png"));
   }
   std::string sample_text(const actors::model_state&, std::uint64_t) const override { return {}; }
 
 private:
+  /// A picture for each caption of `workload.show`, one below the other.
+  result<void> draw(const actors::model_state& state, const std::filesystem::path& path) const {
+    const auto& captions = scenario_.workload.as<dalle_options>().show;
+    if (captions.empty() || !samples_) return {};
+    learn::use_one_thread();
+    std::vector<learn::picture> drawn;
+    for (const auto& caption : captions)
+      drawn.push_back(samples_->set().book.decode(
+          learn::drawn_codes(work_->model(), state.parameters.floats(), *samples_, caption, 1,
+                             learn::published_sampling, scenario_.seed)
+              .front()));
+    return learn::write_png(learn::contact_sheet(drawn, 1, 1), path);
+  }
+
   /// Nats for each code of a held-out picture.
   double loss_of(std::span<const float> parameters) const {
     learn::use_one_thread();
@@ -210,6 +232,11 @@ void describe(V& v, dalle_options& o) {
           {.hide_default = true});
   v.field("held_out_samples", o.held_out_samples, "held-out pictures that measure the loss",
           {.at_least = 1, .at_most = 65536, .hide_default = true});
+  v.field(
+      "show", o.show,
+      "captions whose pictures are drawn after each checkpoint: into `checkpoints/epoch-N.png`, "
+      "and onto the page of the run",
+      {.hide_default = true, .otherwise = "none"});
 }
 
 learn::dalle_config model_of(const dalle_options& from) {

@@ -5,6 +5,8 @@
 #include "kernels/learn/dalle_layout.hpp"
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 namespace shoal::scenarios {
 
@@ -14,6 +16,7 @@ struct dalle_options {
   std::uint64_t codes = 512, side = 8;
   bool reversible = true;
   std::uint64_t held_out_samples = 64;
+  std::vector<std::string> show;
   bool operator==(const dalle_options&) const = default;
 };
 

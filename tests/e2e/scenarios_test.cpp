@@ -81,6 +81,11 @@ TEST_CASE("every scenario of the project runs for its first half minute without 
       CHECK(run->errors.empty());
       continue;
     }
+    if (loaded.value->workload.definition().name == "dalle" &&
+        !std::filesystem::exists(loaded.value->data.files.front())) {
+      MESSAGE(file << ": no prepared pictures; tests of shoal draw run it with some");
+      continue;
+    }
     if (SHOAL_WITH_LEARN == 0 && loaded.value->workload.definition().learns_text) continue;
     loaded.value->expect.clear();
     scenarios::runner_options options;

@@ -1,10 +1,14 @@
 // `shoal images` and `shoal draw` as somebody meets them who has a folder of pictures.
 #include "kernels/learn/pictures/png_file.hpp"
 #include "tests/support/program.hpp"
+#include "tests/support/reference_data.hpp"
+#include "tests/support/skip.hpp"
 
 #include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
 
 #include <filesystem>
+#include <fstream>
 #include <string>
 
 namespace {
@@ -78,7 +82,7 @@ const char* const scenario =
     "peers: {a: {count: 2, up: 20Mbit, down: 20Mbit, device: a}}\n"
     "data: {files: [p.pictures]}\n"
     "workload: {kind: dalle, layers: 5, heads: 2, dim: 32, text_length: 8, vocabulary: 28, "
-    "codes: 5, side: 4}\n"
+    "codes: 5, side: 4, show: ['bar: red left', 'bar: blue top']}\n"
     "training: {target_batch: 16, micro_batch: 8, epochs: 60, checkpoint_every: 30, optimizer: "
     "{kind: adamw, learning_rate: 0.01, warmup_steps: 10}}\n"
     "record: {events: none}\n";
@@ -117,6 +121,11 @@ TEST_CASE("draw: two peers learn bars and what they draw has the colour and side
   CHECK(left_of_right(right, 0) > 0.1);
   CHECK(drawn("bar: red left").rgb == drawn("bar: red left").rgb);
 
+  const auto strip = shoal::learn::read_png(here.path / "run/checkpoints/epoch-30.png");
+  REQUIRE(strip.ok());
+  CHECK(strip->width == 8 + 4);
+  CHECK(strip->height == 2 * 10 + 2);
+
   const auto best = here.run("draw run 'bar: blue top' 'bar: red top' --count 6 --best 2 -o b.png");
   CHECK_MESSAGE(best.has("b.png: 2 of 6 pictures for each of 2 captions, a row each"), best.text);
   const auto of_checkpoint =
@@ -140,6 +149,23 @@ TEST_CASE("draw: two peers learn bars and what they draw has the colour and side
   CHECK(here.run("draw run red").has("are not those that the model was trained with"));
   std::filesystem::remove(here.path / "p.pictures");
   CHECK(here.run("draw run red").has("; --pictures FILE names another file"));
+}
+
+TEST_CASE("draw: the swarm of scenarios/ttt begins to learn emoji") {
+  SHOAL_NIGHTLY();
+  SHOAL_NEEDS_DATA(table, "emoji_noto/captions.tsv");
+  const desk here;
+  const auto repository = std::filesystem::current_path();
+  const auto prepared =
+      here.run(fmt::format("images prepare '{}' --table '{}' --caption name_en -o emoji.pictures",
+                           (table.parent_path() / "png32").string(), table.string()));
+  REQUIRE_MESSAGE(prepared.status == 0, prepared.text);
+  const auto run = here.run(fmt::format(
+      "run '{}' --set 'data.files=[{}]' --set training.epochs=12 --no-baseline --json --out run",
+      (repository / "scenarios/ttt/emoji.yaml").string(), (here.path / "emoji.pictures").string()));
+  REQUIRE_MESSAGE(run.status == 0, run.text);
+  const auto summary = nlohmann::json::parse(std::ifstream(here.path / "run" / "summary.json"));
+  CHECK(summary["loss"]["final"].get<double>() < summary["loss"]["first"].get<double>() - 0.3);
 }
 
 #endif

@@ -1,6 +1,7 @@
 #include "scenarios/observe/case_book.hpp"
 #include "scenarios/observe/guard_book.hpp"
 #include "scenarios/page/run_view.hpp"
+#include "tests/support/scratch_folder.hpp"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -272,4 +273,22 @@ TEST_CASE("a view has the rounds of a guard with each name once") {
   CHECK(one["accusations"][0] == json::array({0, 1, "gradient"}));
   CHECK(one["verdicts"][0] == json::array({1, "gradient"}));
   CHECK(one["distances"] == json::parse("[[0,0.5],[1,null]]"));
+}
+
+TEST_CASE("a view has what a model drew after each checkpoint and of many pictures the last one") {
+  const scratch_folder here;
+  run_view view;
+  view.begun("workload: {kind: dalle, show: [red heart, sun]}\n");
+  CHECK(document(view)["pictures"]["drawn"].empty());
+  for (int i = 1; i <= 50; ++i) here.write(fmt::format("epoch-{}.png", 10 * i), "abcd");
+  here.write("epoch-5.png.partial", "half");
+  here.write("other.png", "abcd");
+  view.pictures_from(here.path);
+  const auto seen = document(view)["pictures"];
+  CHECK(seen["captions"] == json{"red heart", "sun"});
+  CHECK(seen["drawn"].size() == 17);
+  CHECK(seen["drawn"][0]["epoch"] == 20);
+  CHECK(seen["drawn"].back() == json{{"epoch", 500}, {"png", "data:image/png;base64,YWJjZA=="}});
+  view.begun(yaml(2));
+  CHECK(!document(view).contains("pictures"));
 }

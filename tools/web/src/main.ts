@@ -11,6 +11,7 @@ import { compact, number, percent, seconds } from "./format";
 import { guardPanel, hasGuard } from "./guard";
 import { compression, links, trafficByHost, trafficByRegion, trafficOverTime } from "./network";
 import { learns, objective, speed } from "./objective";
+import { hasPictures, picturesPanel } from "./pictures";
 import { roundsOverTime, roundTable, whyRoundsFail } from "./rounds";
 import { active, bubbles, leaderboard, lossByParticipant, sessions } from "./swarm";
 import type { View } from "./view";
@@ -33,6 +34,7 @@ interface Part {
 const parts: Part[] = [
   { id: "progress", title: "Progress", panels: [
     { id: "objective", title: "Objective", draw: objective },
+    { id: "pictures", title: "What the model draws", draw: picturesPanel, when: hasPictures },
     { id: "speed", title: "Speed", draw: speed, half: true },
     { id: "active", title: "Active participants", draw: active, half: true },
     { id: "comparison", title: "Predicted and actual", draw: comparison, when: (v) => v.comparison !== undefined },

@@ -233,6 +233,12 @@ export interface Comparison {
   [more: string]: unknown;
 }
 
+/** What the model drew for the captions, one below the other, after each checkpoint. */
+export interface Pictures {
+  captions: string[];
+  drawn: { epoch: number; png: string }[];
+}
+
 export interface View {
   run: Run;
   scenario: string;
@@ -245,6 +251,7 @@ export interface View {
   faults: Fault[];
   cases?: Cases;
   guard?: Guard;
+  pictures?: Pictures;
   traffic: Traffic | null;
   links: Links | null;
   comparison?: Comparison;
