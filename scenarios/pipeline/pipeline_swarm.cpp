@@ -239,13 +239,14 @@ private:
   const pipeline_swarm& what_;
   pipeline_figures out_;
   std::vector<duration> sample_times_; // by machine
-  flat_world world_;
-  host_lives lives_;
   std::map<actors::peer_id, std::size_t> machine_of_;
   std::map<actors::peer_id, server> serving_;
   duration bound_since_{};
   std::map<std::uint32_t, std::map<actors::state_id, made_step>> steps_of_; // by stage
   std::map<std::uint64_t, double> loss_sums_;                               // by epoch
+  // The world ends first, because its hosts report to the members above.
+  flat_world world_;
+  host_lives lives_;
 };
 
 } // namespace

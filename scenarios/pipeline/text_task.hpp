@@ -1,4 +1,4 @@
-// A byte transformer that learns text piece by piece, in plain loops: the model of a pipeline, its
+// The model of a pipeline: a byte transformer that learns text, in plain loops. The task has its
 // samples, its loss on held-out text, and the same training on one machine.
 #pragma once
 
