@@ -82,10 +82,15 @@ private:
   std::uint32_t stages() const { return what_.model->stages(); }
 
   void start_peer(std::size_t i, actors::host& host) {
+    const bool returns = world_.clock().now() > duration{};
     machine_of_[host.id()] = i;
     actors::stage_peer_config config;
     config.run = pipeline_name;
-    config.stage = static_cast<std::uint32_t>(i % stages());
+    // A host that comes back joins where the load is, if the pipeline balances it.
+    if (returns && what_.rebalance_every > duration{})
+      config.stage.reset();
+    else
+      config.stage = static_cast<std::uint32_t>(i % stages());
     config.model = what_.model;
     config.optimizer = what_.optimizer;
     config.initial = what_.initial;
