@@ -50,6 +50,13 @@ std::optional<stage_move> due_move(std::span<const stage_load> peers, std::uint3
   return stage_move{mover->peer, *least, *most};
 }
 
+bool move_helps(const stage_move& move, std::span<const stage_load> peers, std::uint32_t stages) {
+  const auto totals = totals_of(peers, stages);
+  const auto &from = totals[move.from], &to = totals[move.to];
+  if (from.peers < 2 || to.peers == 0) return from.peers >= 2;
+  return to.load / static_cast<double>(to.peers) > from.load / static_cast<double>(from.peers - 1);
+}
+
 std::uint32_t stage_to_join(std::span<const stage_load> peers, std::uint32_t stages) {
   const auto totals = totals_of(peers, stages);
   std::uint32_t out = 0;

@@ -35,6 +35,13 @@ struct stage_move {
 /// stage that does not exist are ignored.
 std::optional<stage_move> due_move(std::span<const stage_load> peers, std::uint32_t stages);
 
+/// Whether a move makes the more loaded of the two stages better. The load of the peer that leaves
+/// is left to the others of its stage:
+///   load(to) / peers(to) > load(from) / (peers(from) - 1)
+/// So moves end in a pipeline that is not busy, whose short queues differ by chance. This rule is
+/// not the paper's. Requires: the stages of the move are below `stages`.
+bool move_helps(const stage_move& move, std::span<const stage_load> peers, std::uint32_t stages);
+
 /// The stage for a newcomer: an empty one if there is any, else that with the largest load. Among
 /// stages of equal load it is the one with fewest peers, and then the lowest. Requires: stages > 0.
 std::uint32_t stage_to_join(std::span<const stage_load> peers, std::uint32_t stages);

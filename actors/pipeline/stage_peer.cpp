@@ -6,7 +6,6 @@
 #include "actors/observe.hpp"
 #include "actors/pipeline/observations.hpp"
 #include "actors/pipeline/probes.hpp"
-#include "actors/pipeline/rebalancing.hpp"
 #include "actors/training/optimizer_step.hpp"
 #include "actors/trust/chain.hpp"
 #include "kernels/base/check.hpp"
@@ -23,7 +22,7 @@ namespace shoal::actors {
 namespace {
 
 // Weight of a new length of the queue in its mean.
-constexpr double queue_smoothing = 0.05;
+constexpr double queue_smoothing = 0.02;
 // Look-ups of the own stage before a peer that found nobody begins with the first state.
 constexpr std::uint32_t looks_before_start = 3;
 constexpr std::uint64_t loads_token = 1;
@@ -46,8 +45,9 @@ result<state_ptr> initial_stage_state(const stage_model& model, std::uint32_t st
 }
 
 stage_peer::stage_peer(caf::actor_config& config, host& on, stage_peer_config options)
-    : protocol_actor(config, on), options_(std::move(options)), stage_(options_.stage),
+    : protocol_actor(config, on), options_(std::move(options)), stage_(options_.stage.value_or(0)),
       random_(on.random_stream("pipeline.peer")) {
+  if (!options_.stage) mode_ = mode::choosing;
   SHOAL_CHECK(options_.model && stage_ < options_.model->stages() &&
                   options_.initial.size() == options_.model->stages(),
               "a peer knows the states of all stages");
@@ -88,9 +88,7 @@ caf::behavior stage_peer::make_behavior() {
           decide();
         }
         if (t.kind == rebalance_timer) {
-          loads_.clear();
-          for (std::uint32_t s = 0; s < options_.model->stages(); ++s)
-            send(options_.dht, lookup{stage_key(options_.run, s), address(), loads_token});
+          look_at_loads();
           set_timer(options_.rebalance_every, rebalance_timer);
         }
       },
@@ -100,20 +98,23 @@ caf::behavior stage_peer::make_behavior() {
 // -- records --------------------------------------------------------------------------------------
 
 void stage_peer::refresh() {
+  set_timer(options_.refresh, refresh_timer);
+  if (mode_ == mode::choosing) return look_at_loads();
   queue_seconds_ += queue_smoothing * (to_seconds(queued()) - queue_seconds_);
+  queue_weight_ += queue_smoothing * (1 - queue_weight_);
   publish();
   send(options_.dht, lookup{stage_key(options_.run, stage_), address(), 0});
   if (state_) send(options_.dht, lookup{trainers_key(options_.run), address(), 0});
-  set_timer(options_.refresh, refresh_timer);
 }
 
 void stage_peer::publish() {
   if (!state_) return;
+  const double queue = queue_weight_ > 0 ? queue_seconds_ / queue_weight_ : 0;
   const stage_record mine{stage_,
                           state_->epoch,
                           state_->id,
                           book_.samples(),
-                          static_cast<std::uint64_t>(queue_seconds_ * 1000),
+                          static_cast<std::uint64_t>(queue * 1000),
                           moves_to_.has_value()};
   send(options_.dht, store{stage_key(options_.run, stage_),
                            host_record(here(), address(), mine.pack(), options_.record_lifetime)});
@@ -137,10 +138,11 @@ void stage_peer::receive(const found& m) {
                                                                                    each->address};
   }
   if (m.token == loads_token) {
+    if (read.empty()) return; // nobody has the state of this stage
     auto& into = loads_[stage];
     into.clear();
     for (const auto& [peer, one] : read) into.emplace_back(peer, one.record);
-    return consider_move();
+    return mode_ == mode::choosing ? choose_stage() : consider_move();
   }
   if (m.key != stage_key(options_.run, stage_)) return;
   read.erase(here().id());
@@ -333,6 +335,7 @@ std::uint64_t stage_peer::whole_batch() const {
 }
 
 void stage_peer::decide() {
+  if (mode_ == mode::choosing) return;
   if (mode_ == mode::joining) return join();
   if (mode_ == mode::stepping || group_) return;
   const bool behind = std::any_of(others_.begin(), others_.end(), [this](const auto& one) {
@@ -440,18 +443,38 @@ void stage_peer::stepped() {
 
 // -- rebalancing ----------------------------------------------------------------------------------
 
-void stage_peer::consider_move() {
-  if (moves_to_ || !state_) return;
-  std::vector<stage_load> all;
+void stage_peer::look_at_loads() {
+  loads_.clear();
+  for (std::uint32_t s = 0; s < options_.model->stages(); ++s)
+    send(options_.dht, lookup{stage_key(options_.run, s), address(), loads_token});
+}
+
+/// Empty until each stage has shown a peer.
+std::optional<std::vector<stage_load>> stage_peer::loads() const {
+  if (loads_.size() < options_.model->stages()) return std::nullopt;
+  std::vector<stage_load> out;
   for (const auto& [stage, peers] : loads_)
     for (const auto& [peer, record] : peers)
-      all.push_back({peer, stage, static_cast<double>(record.queue_ms)});
-  std::size_t answered = 0;
-  for (std::uint32_t s = 0; s < options_.model->stages(); ++s) answered += loads_.contains(s);
-  if (answered < options_.model->stages()) return;
-  const auto due = due_move(all, options_.model->stages());
-  // Nobody has the state of a stage without a peer.
-  if (!due || due->peer != here().id() || due->from != stage_ || loads_[due->to].empty()) return;
+      out.push_back({peer, stage, static_cast<double>(record.queue_ms)});
+  return out;
+}
+
+void stage_peer::choose_stage() {
+  const auto all = loads();
+  if (!all) return;
+  stage_ = stage_to_join(*all, options_.model->stages());
+  mode_ = mode::joining;
+  send(options_.dht, lookup{stage_key(options_.run, stage_), address(), 0});
+}
+
+void stage_peer::consider_move() {
+  if (moves_to_ || !state_) return;
+  const auto all = loads();
+  if (!all) return;
+  const auto stages = options_.model->stages();
+  const auto due = due_move(*all, stages);
+  if (!due || due->peer != here().id() || due->from != stage_ || !move_helps(*due, *all, stages))
+    return;
   moves_to_ = due->to;
   announced_ = now();
   publish();
@@ -473,7 +496,7 @@ void stage_peer::move_if_due() {
   mode_ = mode::joining;
   others_.clear();
   looked_ = 0;
-  queue_seconds_ = 0;
+  queue_seconds_ = queue_weight_ = 0;
   send(options_.dht, lookup{stage_key(options_.run, stage_), address(), 0});
 }
 

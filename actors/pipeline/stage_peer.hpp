@@ -2,7 +2,7 @@
 // and adds up the gradients that its trainers say count. When all trainers have closed the batch,
 // the peers of the stage average their gradients in a group and step together.
 //
-//   joining -> serving -> averaging -> stepping -> serving ...
+//   [choosing ->] joining -> serving -> averaging -> stepping -> serving ...
 //      ^          |           |
 //      +----------+-----------+---- the stage went on without the peer: download its state
 //
@@ -12,9 +12,10 @@
 // and after twice that time those of any half.
 //
 // With `rebalance_every`, the peers read the loads of all stages that often. The peer that
-// rebalancing.hpp names moves after its next step, when it holds no gradient, and downloads the
-// state of its new stage. Before, it announces the move in its record. It stays if its stage would
-// be empty without it and the others that have announced a move.
+// rebalancing.hpp names moves after its next step, when it holds no gradient, if that helps. It
+// downloads the state of its new stage. Before, it announces the move in its record. It stays if
+// its stage would be empty without it and the others that have announced a move.
+//
 // Source: Ryabinin et al., "SWARM Parallelism", arXiv:2301.11913, section 3.
 #pragma once
 
@@ -23,6 +24,7 @@
 #include "actors/pipeline/gradient_book.hpp"
 #include "actors/pipeline/messages.hpp"
 #include "actors/pipeline/pipeline_record.hpp"
+#include "actors/pipeline/rebalancing.hpp"
 #include "actors/pipeline/stage_model.hpp"
 #include "actors/protocol_actor.hpp"
 #include "actors/training/workload.hpp"
@@ -45,7 +47,9 @@ inline constexpr double backward_size = 3;
 
 struct stage_peer_config {
   std::string run; ///< names the pipeline in the DHT
-  std::uint32_t stage = 0;
+  /// Empty: the peer joins the stage with the most load. Such a peer comes late, when each stage
+  /// has a peer.
+  std::optional<std::uint32_t> stage = 0;
   std::shared_ptr<const stage_model> model;
   kernels::optimizer_config optimizer;
   std::vector<state_ptr> initial; ///< the state of each stage at epoch 0
@@ -78,7 +82,7 @@ public:
 
 private:
   enum timer : std::uint32_t { refresh_timer, retry_timer, state_timer, rebalance_timer };
-  enum class mode : std::uint8_t { joining, serving, averaging, stepping };
+  enum class mode : std::uint8_t { choosing, joining, serving, averaging, stepping };
   struct job {
     stage_task what;
     // Written by the compute thread.
@@ -112,6 +116,9 @@ private:
   void drop_gradients();
   void refresh();
   void publish();
+  void look_at_loads();
+  std::optional<std::vector<stage_load>> loads() const;
+  void choose_stage();
   void consider_move();
   void move_if_due();
   duration queued() const;
@@ -134,7 +141,8 @@ private:
   duration tries_since_{}; // the first attempt of the step
   group_id step_group_;
   std::uint64_t step_members_ = 0, own_ = 0, counted_ = 0;
-  double queue_seconds_ = 0; // a moving mean
+  // An exponential mean, once it is divided by its weight, which tends to 1.
+  double queue_seconds_ = 0, queue_weight_ = 0;
   std::map<std::uint32_t, std::vector<std::pair<peer_id, stage_record>>> loads_;
   std::optional<std::uint32_t> moves_to_;
   duration announced_{};

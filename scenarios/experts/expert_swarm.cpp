@@ -1,11 +1,10 @@
 #include "scenarios/experts/expert_swarm.hpp"
 
-#include "actors/dht/dht_node.hpp"
 #include "actors/experts/expert_server.hpp"
 #include "actors/experts/expert_trainer.hpp"
 #include "actors/observe.hpp"
 #include "kernels/base/check.hpp"
-#include "scenarios/runner/world.hpp"
+#include "scenarios/runner/flat_world.hpp"
 
 #include <fmt/format.h>
 
@@ -23,46 +22,44 @@ constexpr auto expert_settling =
     std::chrono::seconds(40); // the servers find each other and send copies
 constexpr const char* model = "mixture";
 
+world_options expert_world(const expert_swarm& what) {
+  world_options out;
+  out.seed = what.seed;
+  out.compute_threads = what.sized != 0 ? 0 : 1;
+  out.detection_time = what.detection_time;
+  out.on_event = [](const netem::delivered_event&) {};
+  return out;
+}
+
 class expert_run {
 public:
   explicit expert_run(const expert_swarm& what)
-      : what_(what), draws_(stream(what.seed, "experts.deaths")) {
-    world_options options;
-    options.seed = what.seed;
-    options.compute_threads = what.sized != 0 ? 0 : 1;
-    options.detection_time = what.detection_time;
-    options.on_event = [](const netem::delivered_event&) {};
-    in_ = std::make_unique<world>(std::move(options));
-    in_->on_observation = [this](const actors::host& from, const actors::observation& seen) {
+      : what_(what), draws_(stream(what.seed, "experts.deaths")),
+        world_(expert_world(what), {what.delay, what.rate}),
+        lives_(
+            world_.in(),
+            {what.seed, "experts.lives", what.lifetime, what.downtime, netem::kill_scope::machine},
+            [this](std::size_t i, actors::host& host) { start_server(i, host); },
+            [this](std::size_t, netem::host_index host) { died(host); }) {
+    world_.in().on_observation = [this](const actors::host& from, const actors::observation& seen) {
       observe(from, seen);
     };
     deal();
   }
-  ~expert_run() {
-    bootstrap_ = nullptr;
-    in_.reset();
-  }
 
   expert_figures run() {
-    auto& net = in_->net();
-    region_ = net.add_region("here");
-    netem::path_quality path;
-    path.delay = what_.delay;
-    net.set_path(region_, region_, path);
-    bootstrap_ = start_node(in_->boot(add_machine("directory")));
-    for (std::size_t i = 0; i < what_.hosts; ++i) {
-      machines_.push_back(add_machine(fmt::format("experts-{}", i)));
-      lives_.push_back(stream(what_.seed, "experts.lives", i));
-      start_server(i);
-    }
-    in_->clock().run(expert_settling);
-    out_.began = in_->clock().now();
+    auto& clock = world_.clock();
+    world_.open();
+    for (std::size_t i = 0; i < what_.hosts; ++i)
+      lives_.add(world_.add_machine(fmt::format("experts-{}", i)));
+    clock.run(expert_settling);
+    out_.began = clock.now();
     for (std::size_t i = 0; i < what_.trainers; ++i) start_trainer(i);
-    if (what_.lose_share > 0) in_->clock().at(out_.began + what_.lose_at, [this] { lose_some(); });
-    in_->clock().run(out_.began + what_.stop_time);
-    out_.ended = in_->clock().now();
-    for (std::size_t c = 0; c < 4; ++c) out_.bytes += net.traffic_bytes(c);
-    out_.bypassed = net.bypassed();
+    if (what_.lose_share > 0) clock.at(out_.began + what_.lose_at, [this] { lose_some(); });
+    clock.run(out_.began + what_.stop_time);
+    out_.ended = clock.now();
+    out_.bytes = world_.bytes();
+    out_.bypassed = world_.net().bypassed();
     for (const auto& [which, holders] : holders_) out_.experts_missing += holders.empty() ? 1 : 0;
     return std::move(out_);
   }
@@ -85,22 +82,8 @@ private:
     for (std::size_t i = 0; i < all.size(); ++i) hands_[i % what_.hosts].push_back(all[i]);
   }
 
-  netem::machine_index add_machine(std::string name) {
-    return in_->net().add_machine(
-        {.name = std::move(name), .region = region_, .up = {what_.rate}, .down = {what_.rate}});
-  }
-
-  caf::actor start_node(actors::host& on) {
-    actors::dht_config config;
-    config.signatures = signatures_;
-    if (bootstrap_) config.bootstraps.push_back(bootstrap_);
-    return in_->spawn<actors::dht_node>(on, std::move(config));
-  }
-
   /// A host that comes back has no experts at first.
-  void start_server(std::size_t i) {
-    auto& host = in_->boot(machines_[i]);
-    server_of_[in_->index_of(host)] = i;
+  void start_server(std::size_t i, actors::host& host) {
     actors::expert_server_config config;
     config.model = model;
     config.block = what_.block;
@@ -118,43 +101,33 @@ private:
     config.record_lifetime = what_.record_lifetime;
     config.sized = what_.sized;
     config.copy_bytes = what_.copy_bytes;
-    config.dht = start_node(host);
-    in_->spawn<actors::expert_server>(host, std::move(config));
-    if (what_.lifetime == duration{}) return;
-    const auto index = in_->index_of(host);
-    in_->clock().at(in_->clock().now() +
-                        from_seconds(lives_[i].exponential(to_seconds(what_.lifetime))),
-                    [this, index] { kill(index); });
+    config.dht = world_.start_node(host);
+    world_.in().spawn<actors::expert_server>(host, std::move(config));
   }
 
-  void kill(netem::host_index host) {
-    if (!in_->net().alive(host)) return;
-    const auto i = server_of_.at(host);
+  void died(netem::host_index host) {
     ++out_.deaths;
-    const auto peer = in_->host_at(host).id();
+    const auto peer = world_.in().peer_id_of(host);
     for (auto& [which, holders] : holders_) {
       if (holders.erase(peer) == 0 || !holders.empty()) continue;
       ++out_.experts_orphaned;
-      orphaned_[which] = in_->clock().now();
+      orphaned_[which] = world_.clock().now();
     }
-    in_->net().kill(host, netem::kill_scope::machine);
-    const auto away = from_seconds(lives_[i].exponential(to_seconds(what_.downtime)));
-    in_->clock().at(in_->clock().now() + away, [this, i] { start_server(i); });
   }
 
   void lose_some() {
     std::vector<netem::host_index> alive;
-    for (const auto machine : machines_)
-      if (const auto host = in_->net().host_on(machine); host != netem::no_host)
+    for (const auto machine : lives_.machines())
+      if (const auto host = world_.net().host_on(machine); host != netem::no_host)
         alive.push_back(host);
     draws_.shuffle(std::span(alive));
     const auto count =
         static_cast<std::size_t>(what_.lose_share * static_cast<double>(alive.size()));
-    for (std::size_t i = 0; i < count; ++i) kill(alive[i]);
+    for (std::size_t i = 0; i < count; ++i) lives_.kill(alive[i]);
   }
 
   void start_trainer(std::size_t i) {
-    auto& host = in_->boot(add_machine(fmt::format("trainer-{}", i)));
+    auto& host = world_.in().boot(world_.add_machine(fmt::format("trainer-{}", i)));
     actors::expert_trainer_config config;
     config.model = model;
     config.net = what_.net;
@@ -174,12 +147,12 @@ private:
     }
     config.share_every = what_.trainers > 1 ? what_.share_every : duration{};
     config.sized = what_.sized;
-    config.dht = start_node(host);
-    in_->spawn<actors::expert_trainer>(host, std::move(config));
+    config.dht = world_.start_node(host);
+    world_.in().spawn<actors::expert_trainer>(host, std::move(config));
   }
 
   void observe(const actors::host& from, const actors::observation& seen) {
-    const auto now = in_->clock().now();
+    const auto now = world_.clock().now();
     if (actors::holds_alternative<actors::misbehaved>(seen)) {
       ++out_.misbehaved;
     } else if (const auto* held = actors::get_if<actors::expert_held>(&seen)) {
@@ -219,26 +192,21 @@ private:
     out_.look_up_seconds.push_back(to_seconds(step.look_up_time));
     if (what_.proceed && !what_.proceed(out_.steps.size())) {
       out_.stopped = true;
-      in_->clock().request_stop();
+      world_.clock().request_stop();
     }
     if (what_.steps > 0 && out_.steps.size() == what_.steps * what_.trainers)
-      in_->clock().request_stop();
+      world_.clock().request_stop();
   }
 
   const expert_swarm& what_;
   expert_figures out_;
   rng draws_;
-  std::unique_ptr<world> in_;
-  std::shared_ptr<actors::signature_cache> signatures_ =
-      std::make_shared<actors::signature_cache>(1 << 16);
-  netem::region_index region_ = 0;
-  caf::actor bootstrap_;
-  std::vector<netem::machine_index> machines_;
   std::vector<std::vector<actors::expert_id>> hands_; // experts that a host begins with
-  std::vector<rng> lives_;
-  std::map<netem::host_index, std::size_t> server_of_;
   std::map<actors::expert_id, std::set<actors::peer_id>> holders_;
   std::map<actors::expert_id, duration> orphaned_; // and when the last holder died
+  // The world ends first, because its hosts report to the members above.
+  flat_world world_;
+  host_lives lives_;
 };
 
 } // namespace

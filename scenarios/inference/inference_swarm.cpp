@@ -1,6 +1,5 @@
 #include "scenarios/inference/inference_swarm.hpp"
 
-#include "actors/dht/dht_node.hpp"
 #include "actors/dht/messages.hpp"
 #include "actors/inference/inference_client.hpp"
 #include "actors/inference/inference_server.hpp"
@@ -12,14 +11,13 @@
 #include "scenarios/inference/model_pieces.hpp"
 #include "scenarios/inference/pass_driver.hpp"
 #include "scenarios/inference/placement_watch.hpp"
-#include "scenarios/runner/world.hpp"
+#include "scenarios/runner/flat_world.hpp"
 
 #include <caf/send.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <atomic>
-#include <cmath>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -53,31 +51,41 @@ std::uint32_t layers_of(const inference_swarm& what) {
   return what.sized ? what.sized->layers : static_cast<std::uint32_t>(what.model->model->layers());
 }
 
+world_options inference_world(const inference_swarm& what) {
+  world_options out;
+  out.seed = what.seed;
+  out.compute_threads = what.sized ? 0 : 1; // sizes take no time to compute
+  out.model = what.network;
+  out.on_event = [](const netem::delivered_event&) {};
+  if (what.real_sockets) {
+    out.mode = netem::time_mode::wall_clock;
+    out.detection_time = detection_loopback;
+    out.real.emplace();
+    out.real->options.scenario = "inference";
+    out.real->paced = false;
+    out.real->host = [](const std::string&) {
+      return netem::wire::host_options{
+          .name = {}, .listen = netem::wire::address{"127.0.0.1", 0}, .advertise = {}};
+    };
+  }
+  return out;
+}
+
 class swarm_run {
 public:
   explicit swarm_run(const inference_swarm& what)
-      : what_(what), watch_(layers_of(what), actors::move_rules{}.patience) {
-    world_options options;
-    options.seed = what.seed;
-    options.compute_threads = what.sized ? 0 : 1; // sizes take no time to compute
-    options.model = what.network;
-    options.on_event = [](const netem::delivered_event&) {};
-    if (what_.real_sockets) {
-      options.mode = netem::time_mode::wall_clock;
-      options.detection_time = detection_loopback;
-      options.real.emplace();
-      options.real->options.scenario = "inference";
-      options.real->paced = false;
-      options.real->host = [](const std::string&) {
-        return netem::wire::host_options{
-            .name = {}, .listen = netem::wire::address{"127.0.0.1", 0}, .advertise = {}};
-      };
-    }
-    in_ = std::make_unique<world>(std::move(options));
-    in_->on_observation = [this](const actors::host& from, const actors::observation& seen) {
+      : what_(what), watch_(layers_of(what), actors::move_rules{}.patience),
+        world_(inference_world(what), {what.delay, what.rate}),
+        lives_(
+            world_.in(),
+            {what.seed, "inference.lives", what.lifetime, what.downtime,
+             netem::kill_scope::process},
+            [this](std::size_t i, actors::host& host) { start_server(i, host); },
+            [this](std::size_t, netem::host_index host) { died(host); }) {
+    world_.in().on_observation = [this](const actors::host& from, const actors::observation& seen) {
       observe(from, seen);
     };
-    in_->on_probe = [this](netem::host_index host, std::string_view point) {
+    world_.in().on_probe = [this](netem::host_index host, std::string_view point) {
       reached(host, point);
     };
     out_.texts.resize(what.clients);
@@ -88,39 +96,28 @@ public:
     else
       make_pieces(*what.model);
   }
-  ~swarm_run() {
-    bootstrap_ = nullptr;
-    clients_.clear();
-    in_.reset();
-  }
+  ~swarm_run() { clients_.clear(); }
 
   inference_figures run() {
-    auto& net = in_->net();
-    region_ = net.add_region("here");
-    netem::path_quality path;
-    path.delay = what_.delay;
-    net.set_path(region_, region_, path);
-    bootstrap_ = start_node(in_->boot(add_machine("directory")));
-    for (std::size_t i = 0; i < what_.servers.size(); ++i) {
-      machines_.push_back(add_machine(fmt::format("server-{}", i)));
-      lives_.push_back(stream(what_.seed, "inference.lives", i));
-      start_server(i);
-    }
-    in_->clock().run(what_.real_sockets ? in_->clock().now() + settling_loopback : settling);
-    out_.began = in_->clock().now();
+    auto& clock = world_.clock();
+    world_.open();
+    for (std::size_t i = 0; i < what_.servers.size(); ++i)
+      lives_.add(world_.add_machine(fmt::format("server-{}", i)));
+    clock.run(what_.real_sockets ? clock.now() + settling_loopback : settling);
+    out_.began = clock.now();
     for (std::size_t i = 0; i < what_.clients; ++i) start_client(i);
     const auto until = out_.began + what_.stop_time;
-    while (done_ < what_.clients && !out_.stopped && in_->clock().now() < until) {
-      const auto before = in_->clock().now();
+    while (done_ < what_.clients && !out_.stopped && clock.now() < until) {
+      const auto before = clock.now();
       // On the wall clock, a stop that comes between two calls would be lost.
-      in_->clock().run(what_.real_sockets ? std::min(until, before + 100ms) : until);
-      if (in_->clock().now() == before && done_ < what_.clients) break;
+      clock.run(what_.real_sockets ? std::min(until, before + 100ms) : until);
+      if (clock.now() == before && done_ < what_.clients) break;
     }
-    if (what_.real_sockets) in_->clock().settle();
+    if (what_.real_sockets) clock.settle();
     const std::lock_guard guard(guard_);
-    out_.ended = in_->clock().now();
-    for (std::size_t c = 0; c < 4; ++c) out_.bytes += net.traffic_bytes(c);
-    out_.bypassed = net.bypassed();
+    out_.ended = clock.now();
+    out_.bytes = world_.bytes();
+    out_.bypassed = world_.net().bypassed();
     out_.moves = watch_.moves();
     out_.cut = watch_.cut();
     out_.placement = watch_.mean(out_.began, out_.ended);
@@ -149,23 +146,9 @@ private:
 
   std::size_t sized() const { return what_.sized ? what_.sized->width : 0; }
 
-  netem::machine_index add_machine(std::string name) {
-    return in_->net().add_machine(
-        {.name = std::move(name), .region = region_, .up = {what_.rate}, .down = {what_.rate}});
-  }
-
-  caf::actor start_node(actors::host& on) {
-    actors::dht_config config;
-    config.signatures = signatures_;
-    if (bootstrap_) config.bootstraps.push_back(bootstrap_);
-    return in_->spawn<actors::dht_node>(on, std::move(config));
-  }
-
-  void start_server(std::size_t i) {
-    auto& host = in_->boot(machines_[i]);
+  void start_server(std::size_t i, actors::host& host) {
     {
       const std::lock_guard guard(guard_);
-      server_of_[in_->index_of(host)] = i;
       names_[host.id()] = fmt::format("server-{}", i);
     }
     actors::inference_server_config config;
@@ -185,40 +168,21 @@ private:
       config.layers = what_.servers[i];
       config.held = blocks_of(config.layers);
       const std::lock_guard guard(guard_);
-      watch_.taken(host.id(), config.layers, 1, in_->clock().now());
+      watch_.taken(host.id(), config.layers, 1, world_.clock().now());
     }
     config.limits = what_.limits;
     config.layer_time = what_.layer_time;
     config.layer_batch_time = what_.layer_batch_time;
     config.context_time = what_.context_time;
     config.sized = sized();
-    config.dht = start_node(host);
-    in_->spawn<actors::inference_server>(host, std::move(config));
-    if (what_.lifetime == duration{}) return;
-    const auto now = in_->clock().now();
-    const auto index = in_->index_of(host);
-    in_->clock().at(now + drawn(i, what_.lifetime), [this, index] { kill(index); });
+    config.dht = world_.start_node(host);
+    world_.in().spawn<actors::inference_server>(host, std::move(config));
   }
 
-  duration drawn(std::size_t server, duration mean) {
+  void died(netem::host_index host) {
     const std::lock_guard guard(guard_);
-    return from_seconds(-std::log(1 - lives_[server].uniform()) * to_seconds(mean));
-  }
-
-  void kill(netem::host_index host) {
-    if (!in_->net().alive(host)) return;
-    std::size_t i = 0;
-    {
-      const std::lock_guard guard(guard_);
-      i = server_of_.at(host);
-      ++out_.deaths;
-    }
-    in_->net().kill(host, netem::kill_scope::process);
-    {
-      const std::lock_guard guard(guard_);
-      watch_.died(in_->peer_id_of(host), in_->clock().now());
-    }
-    in_->clock().at(in_->clock().now() + drawn(i, what_.downtime), [this, i] { start_server(i); });
+    ++out_.deaths;
+    watch_.died(world_.in().peer_id_of(host), world_.clock().now());
   }
 
   void reached(netem::host_index host, std::string_view point) {
@@ -227,14 +191,14 @@ private:
       return ++reached_[std::string{point}];
     }();
     for (const auto& death : what_.deaths)
-      if (death.point == point && death.count == count) kill(host);
+      if (death.point == point && death.count == count) lives_.kill(host);
   }
 
   void start_client(std::size_t i) {
-    auto& host = in_->boot(add_machine(fmt::format("client-{}", i)));
+    auto& host = world_.in().boot(world_.add_machine(fmt::format("client-{}", i)));
     {
       const std::lock_guard guard(guard_);
-      client_of_[in_->index_of(host)] = i;
+      client_of_[world_.in().index_of(host)] = i;
     }
     if (what_.forward || what_.tuning)
       start_passes(i, host);
@@ -244,25 +208,25 @@ private:
 
   /// Client `client` has its first token, or its first pass.
   void begin(std::size_t client) {
-    out_.first[client] = in_->clock().now();
+    out_.first[client] = world_.clock().now();
     if (++begun_ < what_.clients || done_ > 0) return;
-    steady_from_ = in_->clock().now();
+    steady_from_ = world_.clock().now();
     tokens_before_ = out_.tokens;
   }
 
   void finish(std::size_t client) {
     if (done_ == 0 && begun_ == what_.clients) {
       out_.steady_tokens = out_.tokens - tokens_before_;
-      out_.steady_time = in_->clock().now() - steady_from_;
+      out_.steady_time = world_.clock().now() - steady_from_;
     }
-    out_.finished[client] = in_->clock().now();
-    if (++done_ == what_.clients) in_->clock().request_stop();
+    out_.finished[client] = world_.clock().now();
+    if (++done_ == what_.clients) world_.clock().request_stop();
   }
 
   void proceed() {
     if (!what_.proceed || what_.proceed()) return;
     out_.stopped = true;
-    in_->clock().request_stop();
+    world_.clock().request_stop();
   }
 
   void start_passes(std::size_t i, actors::host& host) {
@@ -274,8 +238,8 @@ private:
     config.codec = what_.activations;
     config.sized = sized();
     config.spreads = what_.spreads;
-    config.dht = start_node(host);
-    clients_.push_back(in_->spawn<actors::pass_client>(host, std::move(config)));
+    config.dht = world_.start_node(host);
+    clients_.push_back(world_.in().spawn<actors::pass_client>(host, std::move(config)));
     if (what_.tuning) return start_tuning(i, host);
     pass_driver_config work;
     work.samples = what_.forward->samples;
@@ -294,8 +258,8 @@ private:
       proceed();
       if (pass == all) finish(i);
     };
-    in_->clock().as_host(in_->index_of(host),
-                         [&] { in_->spawn<pass_driver>(host, std::move(work)); });
+    world_.clock().as_host(world_.in().index_of(host),
+                           [&] { world_.in().spawn<pass_driver>(host, std::move(work)); });
   }
 
   void start_tuning(std::size_t i, actors::host& host) {
@@ -315,8 +279,8 @@ private:
       const std::lock_guard guard(guard_);
       finish(i);
     };
-    in_->clock().as_host(in_->index_of(host),
-                         [&] { in_->spawn<prompt_tuner>(host, std::move(work)); });
+    world_.clock().as_host(world_.in().index_of(host),
+                           [&] { world_.in().spawn<prompt_tuner>(host, std::move(work)); });
   }
 
   void start_writing(std::size_t i, actors::host& host) {
@@ -331,7 +295,7 @@ private:
     config.push = what_.push;
     config.seed = what_.seed;
     config.stop = stop_;
-    config.dht = start_node(host);
+    config.dht = world_.start_node(host);
     config.on_token = [this, i](std::uint64_t, learn::token_id token) {
       const std::lock_guard guard(guard_);
       ++out_.tokens;
@@ -339,14 +303,14 @@ private:
       if (what_.on_token) what_.on_token(i, token);
       proceed();
     };
-    clients_.push_back(in_->spawn<actors::inference_client>(host, std::move(config)));
-    const auto answer = in_->spawn<reader>(host, [this, i](const actors::generated& m) {
+    clients_.push_back(world_.in().spawn<actors::inference_client>(host, std::move(config)));
+    const auto answer = world_.in().spawn<reader>(host, [this, i](const actors::generated& m) {
       SHOAL_CHECK(m.why.empty(), "run_inference_swarm() has checked the prompt");
       const std::lock_guard guard(guard_);
       out_.texts[i] = m.tokens;
       finish(i);
     });
-    in_->clock().as_host(in_->index_of(host), [&] {
+    world_.clock().as_host(world_.in().index_of(host), [&] {
       caf::anon_send(clients_.back(),
                      actors::generate_request{answer, request_of(i), what_.prompt, what_.tokens});
     });
@@ -361,16 +325,16 @@ private:
     const std::lock_guard guard(guard_);
     if (actors::holds_alternative<actors::misbehaved>(seen)) ++out_.misbehaved;
     if (const auto* taken = actors::get_if<actors::layers_taken>(&seen)) {
-      watch_.taken(from.id(), taken->layers, 1, in_->clock().now());
+      watch_.taken(from.id(), taken->layers, 1, world_.clock().now());
       if (taken->before.count() > 0 && what_.on_news)
-        what_.on_news(0, in_->clock().now(),
+        what_.on_news(0, world_.clock().now(),
                       fmt::format("{} moves from layers {} to {}", name_of(from.id()),
                                   to_text(taken->before), to_text(taken->layers)));
     }
-    const auto client = client_of_.find(in_->index_of(from));
+    const auto client = client_of_.find(world_.in().index_of(from));
     if (client == client_of_.end()) return;
     const auto news = [&](const std::string& text) {
-      if (what_.on_news) what_.on_news(client->second, in_->clock().now(), text);
+      if (what_.on_news) what_.on_news(client->second, world_.clock().now(), text);
     };
     if (const auto* route = actors::get_if<actors::route_chosen>(&seen)) {
       std::string list;
@@ -407,15 +371,8 @@ private:
   std::string name_;
   std::uint64_t digest_ = 0;
   std::optional<learn::token_id> stop_;
-  std::unique_ptr<world> in_;
-  std::shared_ptr<actors::signature_cache> signatures_ =
-      std::make_shared<actors::signature_cache>(4096);
-  netem::region_index region_ = 0;
-  caf::actor bootstrap_;
   std::vector<caf::actor> clients_;
-  std::vector<netem::machine_index> machines_; // machines of the servers
-  std::vector<rng> lives_;
-  std::map<netem::host_index, std::size_t> server_of_, client_of_;
+  std::map<netem::host_index, std::size_t> client_of_;
   std::map<actors::peer_id, std::string> names_;
   std::map<std::string, std::uint64_t> reached_;
   placement_watch watch_;
@@ -424,6 +381,9 @@ private:
   std::size_t begun_ = 0;
   duration steady_from_{};
   std::uint64_t tokens_before_ = 0;
+  // The world ends first, because its hosts report to the members above.
+  flat_world world_;
+  host_lives lives_;
 };
 
 result<void> check(const inference_swarm& what) {

@@ -82,10 +82,15 @@ private:
   std::uint32_t stages() const { return what_.model->stages(); }
 
   void start_peer(std::size_t i, actors::host& host) {
+    const bool returns = world_.clock().now() > duration{};
     machine_of_[host.id()] = i;
     actors::stage_peer_config config;
     config.run = pipeline_name;
-    config.stage = static_cast<std::uint32_t>(i % stages());
+    // A host that comes back joins where the load is, if the pipeline balances it.
+    if (returns && what_.rebalance_every > duration{})
+      config.stage.reset();
+    else
+      config.stage = static_cast<std::uint32_t>(i % stages());
     config.model = what_.model;
     config.optimizer = what_.optimizer;
     config.initial = what_.initial;
@@ -239,13 +244,14 @@ private:
   const pipeline_swarm& what_;
   pipeline_figures out_;
   std::vector<duration> sample_times_; // by machine
-  flat_world world_;
-  host_lives lives_;
   std::map<actors::peer_id, std::size_t> machine_of_;
   std::map<actors::peer_id, server> serving_;
   duration bound_since_{};
   std::map<std::uint32_t, std::map<actors::state_id, made_step>> steps_of_; // by stage
   std::map<std::uint64_t, double> loss_sums_;                               // by epoch
+  // The world ends first, because its hosts report to the members above.
+  flat_world world_;
+  host_lives lives_;
 };
 
 } // namespace

@@ -22,7 +22,7 @@ namespace shoal::scenarios {
 
 struct pipeline_swarm {
   std::shared_ptr<const actors::stage_model> model;
-  std::vector<actors::state_ptr> initial; ///< the state of each stage
+  std::vector<actors::state_ptr> initial; ///< the first state of each stage
   std::uint32_t time = 0;                 ///< tokens of a sample
   /// The bytes of the samples [first, first + count).
   std::function<payload(std::uint64_t first, std::uint64_t count)> samples;
@@ -54,8 +54,8 @@ struct pipeline_figures {
   /// Mean training loss of each step's samples, and when the step was made.
   std::vector<double> losses;
   std::vector<duration> step_times;
-  /// Samples that the mean of a step lacks, in the stage that lacks the most, summed over steps.
-  /// And samples that a mean has more than once.
+  // Each step counts with the stage that is off the most.
+  /// Samples that the mean of a step lacks, and those that it has more than once.
   std::uint64_t samples_missing = 0, samples_repeated = 0;
   std::uint64_t split_steps = 0;     ///< steps of a stage that two groups made apart
   std::uint64_t partial_batches = 0; ///< parts of batches that a trainer had to drop

@@ -1,5 +1,5 @@
-// A byte transformer that learns text piece by piece, in plain loops. A pipeline has its model,
-// its samples and its loss on held-out text from here. One machine can train the same way.
+// The model of a pipeline: a byte transformer that learns text, in plain loops. The task has its
+// samples, its loss on held-out text, and the same training on one machine.
 #pragma once
 
 #include "actors/pipeline/stage_model.hpp"

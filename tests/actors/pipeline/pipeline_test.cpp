@@ -213,8 +213,7 @@ TEST_CASE("activations in 8 bits change little") {
 TEST_CASE("a peer that dies at any point of the protocol costs no sample and no accuracy") {
   const auto expected = alone();
   std::vector<std::string_view> points(pipeline_probes::all.begin(), pipeline_probes::all.end());
-  // These points come after the batch has closed. The trainers compute again what has counted at
-  // the peer.
+  // The batch is closed at these points. The trainers compute the peer's gradients again.
   for (const auto point :
        {probes::matchmaking_begun, probes::matchmaking_joined, probes::matchmaking_led,
         probes::group_begun, probes::first_part_sent, probes::half_sent, probes::first_reduced,

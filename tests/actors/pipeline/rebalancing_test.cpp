@@ -45,3 +45,16 @@ TEST_CASE("a newcomer joins the stage with the largest load and among equals the
   CHECK(stage_to_join(std::vector<stage_load>{{1, 0, 0}, {2, 0, 0}, {3, 1, 0}}, 2) == 1);
   CHECK(stage_to_join(std::vector<stage_load>{}, 4) == 0);
 }
+
+TEST_CASE("a move helps if the stages are nearer to each other after it") {
+  const auto helps = [](const std::vector<stage_load>& peers) {
+    const auto due = due_move(peers, 2);
+    REQUIRE(due);
+    return move_helps(*due, peers, 2);
+  };
+  // Two peers with 1 each leave one peer with 2 behind.
+  CHECK_FALSE(helps({{1, 0, 1}, {2, 0, 1}, {3, 1, 1}, {4, 1, 1.5}}));
+  CHECK_FALSE(helps({{1, 0, 1}, {2, 0, 1}, {3, 1, 2}, {4, 1, 2}}));
+  CHECK(helps({{1, 0, 1}, {2, 0, 1}, {3, 1, 2.5}, {4, 1, 2}}));
+  CHECK(helps({{1, 0, 1}, {2, 0, 1}, {3, 1, 2.5}}));
+}
