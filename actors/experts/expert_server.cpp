@@ -27,7 +27,9 @@ std::uint64_t number_of(const expert_place& place, const std::vector<std::uint32
 
 expert_server::expert_server(caf::actor_config& config, host& on, expert_server_config options)
     : protocol_actor(config, on), options_(std::move(options)),
-      pools_(options_.block->width(), options_.most_rows, options_.most_waiting) {
+      pools_(options_.block->width(), options_.most_rows, options_.most_waiting),
+      // Servers that begin together would otherwise flood the DHT together.
+      phase_(0.5 + stream(options_.seed, "experts.phase", on.id()).uniform()) {
   for (const auto& each : options_.experts)
     SHOAL_CHECK(is_on_grid(each.layer, each.place), "a server's experts are on the grid");
 }
@@ -52,7 +54,7 @@ caf::behavior expert_server::make_behavior() {
     hold(each, std::move(state), false);
   }
   publish();
-  set_timer(options_.renew, renewal);
+  set_timer(from_seconds(phase_ * to_seconds(options_.renew) / 2), renewal);
   set_timer(options_.copy_every / 4, copying);
   return {
       [this](const expert_pass& m) { receive(m); },
@@ -70,9 +72,9 @@ caf::behavior expert_server::make_behavior() {
           // The answer names the servers that get the copies.
           copies_are_due_ = true;
           ask(expert_hosts_key(options_.model), question::servers, {});
-          for (const auto& [which, copy] : copies_)
-            if (now() >= copy.received + 4 * options_.copy_every) check_owner(which);
-          set_timer(options_.copy_every, copying);
+          check_owners([](const kept_copy&) { return true; });
+          set_timer(from_seconds(std::exchange(phase_, 1) * to_seconds(options_.copy_every)),
+                    copying);
           break;
         case offer_over:
           if (const auto found = revivals_.find(t.token); found != revivals_.end())
@@ -85,7 +87,7 @@ caf::behavior expert_server::make_behavior() {
             if (const auto copy = copies_.find(which);
                 copy != copies_.end() && copy->second.revival == t.token) {
               copy->second.revival = 0;
-              check_owner(which);
+              ask_for_holders(parent_of(which));
             }
           }
           break;
@@ -258,20 +260,25 @@ void expert_server::receive(const found& m) {
   case question::own_prefix:
     give_up_older(about, m);
     break;
-  case question::holder: {
-    const auto copy = copies_.find(about);
-    if (copy == copies_.end()) return;
+  case question::holders: {
     auto records = records_of_the_living();
-    records.read(parent_of(about), m, here(), now());
-    if (const auto holder = records.holder(about, here().utc_ns(), now())) {
-      // The holder sends its next copy, or has chosen other servers for it.
-      copy->second.received = now();
-      return;
-    }
-    if (copy->second.revival == 0) {
-      copy->second.revival = ++last_token_;
-      revivals_[copy->second.revival] = about;
-      offer(about, copy->second.revival);
+    records.read(about, m, here(), now());
+    for (auto& [which, copy] : copies_) {
+      if (parent_of(which) != about || copy.owner_address || copy.revival != 0) continue;
+      if (const auto holder = records.holder(which, here().utc_ns(), now())) {
+        copy.owner = holder->peer;
+        copy.owner_address = caf::actor_cast<caf::actor_addr>(holder->address);
+        copy.no_records = false;
+        watch(holder->address);
+        continue;
+      }
+      copy.revival = ++last_token_;
+      revivals_[copy.revival] = which;
+      // An answer without any record may be a look-up that failed, so the server looks again.
+      if (m.records.empty() && !std::exchange(copy.no_records, true))
+        set_timer(options_.offer_time, check_again, copy.revival);
+      else
+        offer(which, copy.revival);
     }
     break;
   }
@@ -376,9 +383,12 @@ void expert_server::receive(const expert_copy& m) {
   copy.state = std::make_shared<const expert_state>(std::move(*state));
   copy.owner = sender;
   copy.owner_address = caf::actor_cast<caf::actor_addr>(m.owner);
-  copy.received = now();
   copy.revival = 0;
-  if (watched_.insert(copy.owner_address).second) monitor(m.owner);
+  watch(m.owner);
+}
+
+void expert_server::watch(const caf::actor& owner) {
+  if (watched_.insert(caf::actor_cast<caf::actor_addr>(owner)).second) monitor(owner);
 }
 
 // -- revival --------------------------------------------------------------------------------------
@@ -388,18 +398,26 @@ void expert_server::on_down(const caf::actor_addr& whom) {
   std::erase_if(servers_, [&](const auto& each) {
     return caf::actor_cast<caf::actor_addr>(each.second.address) == whom;
   });
-  std::vector<expert_id> orphans;
+  peer_id dead = 0;
   for (auto& [which, copy] : copies_)
     if (copy.owner_address == whom) {
       copy.owner_address = nullptr;
-      dead_[copy.owner] = here().utc_ns();
-      orphans.push_back(which);
+      dead = copy.owner;
     }
-  for (const auto& each : orphans) check_owner(each);
+  if (dead == 0) return;
+  dead_[dead] = here().utc_ns();
+  check_owners([dead](const kept_copy& copy) { return copy.owner == dead; });
 }
 
-void expert_server::check_owner(const expert_id& which) {
-  ask(prefix_key(options_.model, which.layer, parent_of(which).place), question::holder, which);
+void expert_server::check_owners(const std::function<bool(const kept_copy&)>& concerns) {
+  std::set<expert_id> prefixes;
+  for (const auto& [which, copy] : copies_)
+    if (!copy.owner_address && concerns(copy)) prefixes.insert(parent_of(which));
+  for (const auto& each : prefixes) ask_for_holders(each);
+}
+
+void expert_server::ask_for_holders(const expert_id& prefix) {
+  ask(prefix_key(options_.model, prefix.layer, prefix.place), question::holders, prefix);
 }
 
 void expert_server::offer(const expert_id& which, std::uint64_t attempt) {

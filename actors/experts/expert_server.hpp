@@ -23,6 +23,7 @@
 #include "actors/experts/request_log.hpp"
 #include "actors/protocol_actor.hpp"
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -71,8 +72,8 @@ private:
     std::shared_ptr<const expert_state> state;
     peer_id owner = 0;
     caf::actor_addr owner_address;
-    duration received{};
     std::uint64_t revival = 0; // the attempt that is under way; 0: none
+    bool no_records = false;   // the last look-up for its holder found nothing at all
   };
   struct other_server {
     caf::actor address;
@@ -96,15 +97,19 @@ private:
   void give_up_older(const expert_id& prefix, const found& m);
 
   void send_copies();
+  void watch(const caf::actor& owner);
   std::vector<peer_id> receivers_of(const expert_id& which) const;
 
-  void check_owner(const expert_id& which);
+  /// Looks for holders of the experts whose owners have died, once for each prefix. A look-up may
+  /// miss a record, so a copy whose owner lives is left alone.
+  void check_owners(const std::function<bool(const kept_copy&)>& concerns);
+  void ask_for_holders(const expert_id& prefix);
   void offer(const expert_id& which, std::uint64_t attempt);
   void decide(const expert_id& which, const found& m);
   void on_down(const caf::actor_addr& whom) override;
 
   /// Look-ups whose answers are awaited, by token.
-  enum class question : std::uint8_t { servers, own_prefix, holder, offers };
+  enum class question : std::uint8_t { servers, own_prefix, holders, offers };
   void ask(const std::string& key, question why, const expert_id& about);
 
   expert_server_config options_;
@@ -121,6 +126,7 @@ private:
   std::map<std::uint64_t, expert_id> revivals_; // by the attempt
   std::uint64_t last_token_ = 0;
   bool copies_are_due_ = false;
+  double phase_; // of the timers, from 0.5 to 1.5; 1 after the first round of copies
 };
 
 } // namespace shoal::actors
