@@ -29,7 +29,7 @@ std::optional<std::array<std::uint64_t, N>> unpacked(const payload& from) {
 } // namespace
 
 payload stage_record::pack() const {
-  return packed(std::array<std::uint64_t, 7>{stage, epoch, state.high, state.low, counted, queue_ms,
+  return packed(std::array<std::uint64_t, 7>{stage, epoch, state.high, state.low, counted, busy,
                                              moves ? 1U : 0U});
 }
 

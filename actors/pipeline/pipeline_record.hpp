@@ -17,9 +17,9 @@ struct stage_record {
   std::uint32_t stage = 0;
   std::uint64_t epoch = 0;
   state_id state;
-  std::uint64_t counted = 0;  ///< samples times hops in the peer's gradient
-  std::uint64_t queue_ms = 0; ///< the mean of the work that waits
-  bool moves = false;         ///< the peer is about to leave the stage
+  std::uint64_t counted = 0; ///< samples times hops in the peer's gradient
+  std::uint64_t busy = 0;    ///< parts in a million of its time in which the peer computes
+  bool moves = false;        ///< the peer is about to leave the stage
   bool operator==(const stage_record&) const = default;
 
   payload pack() const;

@@ -54,7 +54,8 @@ bool move_helps(const stage_move& move, std::span<const stage_load> peers, std::
   const auto totals = totals_of(peers, stages);
   const auto &from = totals[move.from], &to = totals[move.to];
   if (from.peers < 2 || to.peers == 0) return from.peers >= 2;
-  return to.load / static_cast<double>(to.peers) > from.load / static_cast<double>(from.peers - 1);
+  const auto peers_before = static_cast<double>(from.peers);
+  return to.load > from.load * peers_before / (peers_before - 1);
 }
 
 std::uint32_t stage_to_join(std::span<const stage_load> peers, std::uint32_t stages) {

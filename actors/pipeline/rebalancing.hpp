@@ -1,7 +1,7 @@
 // Rebalancing of a pipeline: every so often one peer goes from the stage with the least load to the
 // stage with the most.
-//   load of a stage: the sum of its peers' queues
-//   mover: in the stage with the least load, the peer with the shortest queue
+//   load of a stage: the sum of its peers' loads
+//   mover: in the stage with the least load, the peer with the least
 // A stage with one peer gives none, so the least load is looked for among the other stages. A
 // stage without a peer has the most load. Nobody
 // moves unless the largest load is above the least one. Ties go to the lower stage and the smaller
@@ -22,7 +22,7 @@ namespace shoal::actors {
 struct stage_load {
   peer_id peer = 0;
   std::uint32_t stage = 0;
-  double queue = 0; ///< tasks that wait, in seconds or in samples: one unit for all peers
+  double queue = 0; ///< the peer's part of its stage's load, in one unit for all peers
 };
 
 struct stage_move {
@@ -35,10 +35,10 @@ struct stage_move {
 /// stage that does not exist are ignored.
 std::optional<stage_move> due_move(std::span<const stage_load> peers, std::uint32_t stages);
 
-/// Whether a move makes the more loaded of the two stages better. The load of the peer that leaves
-/// is left to the others of its stage:
-///   load(to) / peers(to) > load(from) / (peers(from) - 1)
-/// So moves end in a pipeline that is not busy, whose short queues differ by chance. This rule is
+/// Whether the stage that gives the peer stays less loaded than the other one was. Its other peers
+/// take over the work:
+///   load(to) > load(from) peers(from) / (peers(from) - 1)
+/// So moves end when the stages are as equal as whole peers allow. This rule is
 /// not the paper's. Requires: the stages of the move are below `stages`.
 bool move_helps(const stage_move& move, std::span<const stage_load> peers, std::uint32_t stages);
 

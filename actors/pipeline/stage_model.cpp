@@ -58,6 +58,18 @@ stage_model::make(std::shared_ptr<const learn::layered_model> model,
   return std::shared_ptr<const stage_model>(std::move(out));
 }
 
+std::shared_ptr<const stage_model> stage_model::sized(std::uint32_t stages, std::size_t values,
+                                                      std::uint64_t parameters) {
+  SHOAL_CHECK(stages > 0 && values > 0 && parameters > 0, "a model of sizes alone has sizes");
+  auto out = std::shared_ptr<stage_model>(new stage_model);
+  out->sized_values_ = values;
+  for (std::uint32_t s = 0; s < stages; ++s) {
+    out->layers_.push_back({s, s + 1});
+    out->tensors_.push_back({{"stage", 0, {static_cast<std::int64_t>(parameters)}}});
+  }
+  return out;
+}
+
 result<piece_batch> stage_model::batch_of(std::uint32_t hop, std::span<const std::byte> samples,
                                           std::uint64_t count, std::span<const float> in) const {
   if (hop == 0 || hop == stages()) return read_(samples, count);

@@ -40,12 +40,21 @@ public:
   make(std::shared_ptr<const learn::layered_model> model, std::vector<learn::layer_range> layers,
        batch_reader read);
 
+  /// A model of sizes alone, to predict times. It computes nothing. A sample has one row of
+  /// `values` values between two hops, and each stage has `parameters` parameters. Requires: all
+  /// are above 0.
+  static std::shared_ptr<const stage_model> sized(std::uint32_t stages, std::size_t values,
+                                                  std::uint64_t parameters);
+  /// The values of a row of a model of sizes alone; 0: the model has numbers.
+  std::size_t sized_values() const noexcept { return sized_values_; }
+
   std::uint32_t stages() const noexcept { return static_cast<std::uint32_t>(layers_.size()); }
   std::uint32_t hops() const noexcept { return stages() + 1; }
   std::uint32_t stage_of(std::uint32_t hop) const noexcept { return hop % stages(); }
   /// The number of hops on a stage: 2 on stage 0.
   static std::uint32_t hops_of(std::uint32_t stage) noexcept { return stage == 0 ? 2 : 1; }
-  std::size_t width() const noexcept { return model_->width(); }
+  /// 1 in a model of sizes alone.
+  std::size_t width() const noexcept { return model_ ? model_->width() : 1; }
   learn::layer_range layers_of(std::uint32_t stage) const { return layers_[stage]; }
 
   /// The tensors of a stage, without gaps. A tensor that two of its pieces share occurs once.
@@ -83,12 +92,13 @@ private:
     return learn::gather(tensors_[stage], parameters, piece);
   }
 
-  std::shared_ptr<const learn::layered_model> model_;
+  std::shared_ptr<const learn::layered_model> model_; // null in a model of sizes alone
   std::vector<learn::layer_range> layers_;
   // For each stage, the tensors of its layers alone, and all its tensors.
   std::vector<std::vector<kernels::tensor_slot>> blocks_, tensors_;
   std::vector<kernels::tensor_slot> embedding_, head_;
   batch_reader read_;
+  std::size_t sized_values_ = 0;
 };
 
 /// Cuts `layers` layers into stages whose numbers of layers differ by at most one. Requires:

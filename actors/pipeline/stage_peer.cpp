@@ -21,13 +21,20 @@ namespace shoal::actors {
 
 namespace {
 
-// Weight of a new length of the queue in its mean.
-constexpr double queue_smoothing = 0.02;
+// The mean of the share of its time in which a peer computes forgets in about so many seconds.
+constexpr double busy_memory = 25;
 // Look-ups of the own stage before a peer that found nobody begins with the first state.
 constexpr std::uint32_t looks_before_start = 3;
 constexpr std::uint64_t loads_token = 1;
 // Largest number of samples in a micro-batch.
 constexpr std::uint64_t most_samples = 1 << 16;
+
+/// The id of the first state of a stage.
+state_id first_state(std::uint32_t stage, std::uint64_t seed) {
+  hasher h;
+  h.add(std::string_view{"shoal.pipeline"}).add(seed).add(std::uint64_t{stage});
+  return state_id::from(h.finish());
+}
 
 } // namespace
 
@@ -38,10 +45,17 @@ result<state_ptr> initial_stage_state(const stage_model& model, std::uint32_t st
   auto own = learn::gather(layout, whole, model.tensors_of(stage));
   if (!own) return failure{own.error()};
   auto out = std::make_shared<model_state>(fresh_state(optimizer, std::move(*own)));
-  hasher h;
-  h.add(std::string_view{"shoal.pipeline"}).add(seed).add(std::uint64_t{stage});
-  out->id = state_id::from(h.finish());
+  out->id = first_state(stage, seed);
   return state_ptr(std::move(out));
+}
+
+state_ptr sized_stage_state(const stage_model& model, std::uint32_t stage, std::uint64_t seed) {
+  const auto values = kernels::end_of(model.tensors_of(stage));
+  auto out = std::make_shared<model_state>();
+  out->parameters = payload::size_only(sizeof(float) * values);
+  out->optimizer = payload::size_only(2 * sizeof(float) * values);
+  out->id = first_state(stage, seed);
+  return out;
 }
 
 stage_peer::stage_peer(caf::actor_config& config, host& on, stage_peer_config options)
@@ -100,8 +114,10 @@ caf::behavior stage_peer::make_behavior() {
 void stage_peer::refresh() {
   set_timer(options_.refresh, refresh_timer);
   if (mode_ == mode::choosing) return look_at_loads();
-  queue_seconds_ += queue_smoothing * (to_seconds(queued()) - queue_seconds_);
-  queue_weight_ += queue_smoothing * (1 - queue_weight_);
+  const double every = to_seconds(options_.refresh);
+  const double weight = std::min(1.0, every / busy_memory);
+  busy_ += weight * (to_seconds(std::exchange(computed_time_, {})) / every - busy_);
+  busy_weight_ += weight * (1 - busy_weight_);
   publish();
   send(options_.dht, lookup{stage_key(options_.run, stage_), address(), 0});
   if (state_) send(options_.dht, lookup{trainers_key(options_.run), address(), 0});
@@ -109,12 +125,12 @@ void stage_peer::refresh() {
 
 void stage_peer::publish() {
   if (!state_) return;
-  const double queue = queue_weight_ > 0 ? queue_seconds_ / queue_weight_ : 0;
+  const double busy = busy_weight_ > 0 ? busy_ / busy_weight_ : 0;
   const stage_record mine{stage_,
                           state_->epoch,
                           state_->id,
                           book_.samples(),
-                          static_cast<std::uint64_t>(queue * 1000),
+                          static_cast<std::uint64_t>(busy * 1e6),
                           moves_to_.has_value()};
   send(options_.dht, store{stage_key(options_.run, stage_),
                            host_record(here(), address(), mine.pack(), options_.record_lifetime)});
@@ -182,8 +198,9 @@ void stage_peer::receive(const stage_state& m) {
   donor_ = nullptr;
   const auto& like = *options_.initial[stage_];
   const bool fits = m.stage == stage_ && m.parameters.size() == like.parameters.size() &&
-                    m.optimizer.size() == like.optimizer.size() && !m.parameters.is_size_only() &&
-                    !m.optimizer.is_size_only();
+                    m.optimizer.size() == like.optimizer.size() &&
+                    m.parameters.is_size_only() == like.parameters.is_size_only() &&
+                    m.optimizer.is_size_only() == like.optimizer.is_size_only();
   if (!fits) {
     if (!m.parameters.empty()) misbehaviour(0, "a state of another size");
     return set_timer(options_.refresh, retry_timer);
@@ -238,12 +255,6 @@ void stage_peer::receive(const stage_task& m) {
   start_job();
 }
 
-duration stage_peer::queued() const {
-  auto out = running_ ? running_->time : duration{};
-  for (const auto& one : waiting_) out += one.time;
-  return out;
-}
-
 void stage_peer::start_job() {
   if (running_ || waiting_.empty()) return;
   running_ = std::make_shared<job>(std::move(waiting_.front()));
@@ -253,13 +264,18 @@ void stage_peer::start_job() {
     const auto codec = *activation_codec(m.codec);
     const auto rows = m.count * m.time, width = model->width();
     const auto unpack = [&](const payload& from, bool needed) {
-      return needed ? unpack_activations(codec, from, rows, width)
+      return needed ? unpack_activations(codec, from, rows, width, model->sized_values())
                     : result<std::vector<float>>(std::vector<float>{});
     };
     of->failed = true;
     const auto in = unpack(m.input, m.hop > 0);
     const auto slope = unpack(m.gradient, m.backward != 0 && m.hop < model->stages());
     if (!in || !slope) return;
+    if (model->sized_values() != 0) {
+      if (m.backward == 0 || m.hop > 0) of->values.resize(rows * width);
+      of->failed = false;
+      return;
+    }
     const auto samples = m.samples.empty() ? std::span<const std::byte>{} : m.samples.bytes();
     const auto parameters = at->parameters.floats();
     if (m.backward == 0) {
@@ -282,13 +298,15 @@ void stage_peer::computed() {
   const auto done = std::exchange(running_, nullptr);
   if (!done) return;
   here().probe(pipeline_probes::task_computed);
+  computed_time_ += done->time;
   auto& m = done->what;
   if (!state_ || m.epoch != state_->epoch || mode_ != mode::serving) {
     refuse(m, task_refusal::epoch);
   } else {
-    auto values = done->failed ? result<payload>(failure{})
-                               : pack_activations(*activation_codec(m.codec),
-                                                  std::move(done->values), options_.model->width());
+    auto values = done->failed
+                      ? result<payload>(failure{})
+                      : pack_activations(*activation_codec(m.codec), std::move(done->values),
+                                         options_.model->width(), options_.model->sized_values());
     if (!values) {
       refuse(m, task_refusal::values);
     } else {
@@ -363,11 +381,16 @@ void stage_peer::start_round() {
   request.epoch = state_->epoch;
   request.state = state_->id;
   own_ = request.weight = book_.samples();
-  auto mean = book_.mean();
-  // Each sample has counted once for each hop of the stage.
-  for (auto& value : mean) value *= static_cast<float>(stage_model::hops_of(stage_));
-  if (mean.empty()) mean.resize(kernels::end_of(options_.model->tensors_of(stage_)));
-  request.values = payload{std::move(mean)};
+  const auto size = kernels::end_of(options_.model->tensors_of(stage_));
+  if (options_.model->sized_values() != 0) {
+    request.values = payload::size_only(sizeof(float) * size);
+  } else {
+    auto mean = book_.mean();
+    // Each sample has counted once for each hop of the stage.
+    for (auto& value : mean) value *= static_cast<float>(stage_model::hops_of(stage_));
+    if (mean.empty()) mean.resize(size);
+    request.values = payload{std::move(mean)};
+  }
   auto known = own_;
   for (const auto& [peer, one] : others_)
     if (one.record.epoch == state_->epoch && one.record.state == state_->id) {
@@ -415,8 +438,11 @@ void stage_peer::step(const round_result& result) {
   auto work = [model = options_.model, stage = stage_, before = state_, mean = result.values,
                after = after_, how = options_.optimizer, out = next_state_,
                samples = weight / stage_model::hops_of(stage_)] {
-    auto next =
-        std::make_shared<model_state>(step_from(*before, how, mean, model->tensors_of(stage)));
+    auto next = std::make_shared<model_state>(*before);
+    if (model->sized_values() == 0)
+      *next = step_from(*before, how, mean, model->tensors_of(stage));
+    else
+      ++next->step;
     next->epoch = before->epoch + 1;
     next->id = after;
     next->samples = before->samples + samples;
@@ -447,57 +473,6 @@ void stage_peer::look_at_loads() {
   loads_.clear();
   for (std::uint32_t s = 0; s < options_.model->stages(); ++s)
     send(options_.dht, lookup{stage_key(options_.run, s), address(), loads_token});
-}
-
-/// Empty until each stage has shown a peer.
-std::optional<std::vector<stage_load>> stage_peer::loads() const {
-  if (loads_.size() < options_.model->stages()) return std::nullopt;
-  std::vector<stage_load> out;
-  for (const auto& [stage, peers] : loads_)
-    for (const auto& [peer, record] : peers)
-      out.push_back({peer, stage, static_cast<double>(record.queue_ms)});
-  return out;
-}
-
-void stage_peer::choose_stage() {
-  const auto all = loads();
-  if (!all) return;
-  stage_ = stage_to_join(*all, options_.model->stages());
-  mode_ = mode::joining;
-  send(options_.dht, lookup{stage_key(options_.run, stage_), address(), 0});
-}
-
-void stage_peer::consider_move() {
-  if (moves_to_ || !state_) return;
-  const auto all = loads();
-  if (!all) return;
-  const auto stages = options_.model->stages();
-  const auto due = due_move(*all, stages);
-  if (!due || due->peer != here().id() || due->from != stage_ || !move_helps(*due, *all, stages))
-    return;
-  moves_to_ = due->to;
-  announced_ = now();
-  publish();
-}
-
-void stage_peer::move_if_due() {
-  const auto to = std::exchange(moves_to_, std::nullopt);
-  const auto stay = std::count_if(others_.begin(), others_.end(),
-                                  [](const auto& one) { return !one.second.record.moves; });
-  // The others have had time to read that this peer moves.
-  if (stay == 0 || now() - announced_ < 2 * options_.refresh) {
-    publish();
-    return decide();
-  }
-  send(options_.dht, withdraw{stage_key(options_.run, stage_), host_subkey(here())});
-  here().observe(stage_left{stage_, *to});
-  stage_ = *to;
-  state_ = nullptr;
-  mode_ = mode::joining;
-  others_.clear();
-  looked_ = 0;
-  queue_seconds_ = queue_weight_ = 0;
-  send(options_.dht, lookup{stage_key(options_.run, stage_), address(), 0});
 }
 
 } // namespace shoal::actors

@@ -74,6 +74,9 @@ result<state_ptr> initial_stage_state(const stage_model& model, std::uint32_t st
                                       const std::vector<kernels::tensor_slot>& layout,
                                       std::span<const float> whole, std::uint64_t seed);
 
+/// The same for a model of sizes alone; the optimizer has two values for each parameter.
+state_ptr sized_stage_state(const stage_model& model, std::uint32_t stage, std::uint64_t seed);
+
 class stage_peer final : public protocol_actor {
 public:
   stage_peer(caf::actor_config& config, host& on, stage_peer_config options);
@@ -121,7 +124,6 @@ private:
   void choose_stage();
   void consider_move();
   void move_if_due();
-  duration queued() const;
 
   stage_peer_config options_;
   std::uint32_t stage_;
@@ -142,7 +144,8 @@ private:
   group_id step_group_;
   std::uint64_t step_members_ = 0, own_ = 0, counted_ = 0;
   // An exponential mean, once it is divided by its weight, which tends to 1.
-  double queue_seconds_ = 0, queue_weight_ = 0;
+  double busy_ = 0, busy_weight_ = 0;
+  duration computed_time_{}; // since the last refresh
   std::map<std::uint32_t, std::vector<std::pair<peer_id, stage_record>>> loads_;
   std::optional<std::uint32_t> moves_to_;
   duration announced_{};

@@ -33,25 +33,38 @@ kernels::optimizer_config pipeline_optimizer(const pipeline_options& what) {
   return out;
 }
 
-result<pipeline_swarm> pipeline_of(const pipeline_options& what, const text_task& task,
+/// `task`: null with `timing`.
+result<pipeline_swarm> pipeline_of(const pipeline_options& what, const text_task* task,
                                    std::uint64_t seed) {
   pipeline_swarm out;
-  auto cut = task.cut(static_cast<std::uint32_t>(what.stages));
-  if (!cut) return failure{cut.error()};
-  out.model = std::move(*cut);
+  const auto stages = static_cast<std::uint32_t>(what.stages);
   out.optimizer = pipeline_optimizer(what);
-  for (std::uint32_t s = 0; s < out.model->stages(); ++s) {
-    auto first = actors::initial_stage_state(*out.model, s, out.optimizer, task.model().layout(),
-                                             task.first_parameters(), seed);
+  if (task == nullptr) {
+    out.model = actors::stage_model::sized(stages, what.context * what.timing_width,
+                                           what.timing_parameters);
+  } else {
+    auto cut = task->cut(stages);
+    if (!cut) return failure{cut.error()};
+    out.model = std::move(*cut);
+  }
+  for (std::uint32_t s = 0; s < stages; ++s) {
+    if (task == nullptr) {
+      out.initial.push_back(actors::sized_stage_state(*out.model, s, seed));
+      continue;
+    }
+    auto first = actors::initial_stage_state(*out.model, s, out.optimizer, task->model().layout(),
+                                             task->first_parameters(), seed);
     if (!first) return failure{first.error()};
     out.initial.push_back(std::move(*first));
   }
   const auto codec = kernels::parse_codec(what.activations);
   if (!codec) return failure{codec.error()};
   out.activations = *codec;
-  out.time = static_cast<std::uint32_t>(what.context);
-  out.samples = [&task](std::uint64_t first, std::uint64_t count) {
-    return task.samples(first, count);
+  // A sample of a model of sizes alone is one row.
+  out.time = task == nullptr ? 1 : static_cast<std::uint32_t>(what.context);
+  out.samples = [task, bytes = what.context + 1](std::uint64_t first, std::uint64_t count) {
+    return task == nullptr ? payload(std::vector<std::byte>(count * bytes))
+                           : task->samples(first, count);
   };
   out.averaging.matchmaking_time = what.matchmaking_time;
   out.batch = what.batch;
@@ -63,6 +76,7 @@ result<pipeline_swarm> pipeline_of(const pipeline_options& what, const text_task
   out.rebalance_every = what.rebalance_every;
   out.sample_time = what.sample_time;
   out.step_time = what.step_time;
+  out.refresh = what.refresh;
   out.slowest = what.slowest;
   out.seed = seed;
   out.line = {what.delay, what.rate.bits_per_second};
@@ -103,9 +117,13 @@ result<program_outcome> run_pipeline(const std::string& name, const pipeline_opt
   model.heads = static_cast<std::int64_t>(what.heads);
   model.dim = static_cast<std::int64_t>(what.dim);
   model.context = static_cast<std::int64_t>(what.context);
-  const auto task = text_task::load(model, what.files, what.holdout, seed);
-  if (!task) return failure{task.error()};
-  auto swarm = pipeline_of(what, *task, seed);
+  std::optional<text_task> task;
+  if (!what.timing) {
+    auto loaded = text_task::load(model, what.files, what.holdout, seed);
+    if (!loaded) return failure{loaded.error()};
+    task = std::move(*loaded);
+  }
+  auto swarm = pipeline_of(what, task ? &*task : nullptr, seed);
   if (!swarm) return failure{swarm.error()};
 
   std::vector<held_out_point> points;
@@ -117,17 +135,19 @@ result<program_outcome> run_pipeline(const std::string& name, const pipeline_opt
     else
       broken = loss.error();
   };
-  measure(0, task->first_parameters());
+  if (task) measure(0, task->first_parameters());
   swarm->on_step = [&](std::uint64_t step, const std::vector<actors::state_ptr>& states) {
-    if (step == what.steps || (what.evaluate_every > 0 && step % what.evaluate_every == 0)) {
+    if (task &&
+        (step == what.steps || (what.evaluate_every > 0 && step % what.evaluate_every == 0))) {
       const auto whole = whole_of(*swarm->model, task->model(), states);
       if (!whole)
         broken = whole.error();
       else
         measure(step, *whole);
     }
-    return !broken &&
-           (!hooks.progress || hooks.progress(fmt::format("{} of {} steps", step, what.steps)));
+    const auto doing = what.steps > 0 ? fmt::format("{} of {} steps", step, what.steps)
+                                      : fmt::format("{} steps", step);
+    return !broken && (!hooks.progress || hooks.progress(doing));
   };
   const auto ran = run_pipeline_swarm(*swarm);
   if (broken) return failure{*broken};
@@ -137,12 +157,17 @@ result<program_outcome> run_pipeline(const std::string& name, const pipeline_opt
   program_outcome out;
   out.stopped = f.stopped;
   out.errors = defects_of(f, what);
+  if (task && points.back().step < f.steps) {
+    const auto whole = whole_of(*swarm->model, task->model(), f.states);
+    if (!whole) return failure{whole.error()};
+    measure(f.steps, *whole);
+  }
   std::optional<double> alone;
-  if (what.baseline && out.errors.empty() && !out.stopped) {
+  if (task && what.baseline && out.errors.empty() && !out.stopped) {
     const auto parameters =
-        task->train_alone(swarm->optimizer, what.batch, what.steps, [&](std::uint64_t step) {
+        task->train_alone(swarm->optimizer, what.batch, f.steps, [&](std::uint64_t step) {
           if (hooks.progress &&
-              !hooks.progress(fmt::format("one machine: {} of {} steps", step, what.steps)))
+              !hooks.progress(fmt::format("one machine: {} of {} steps", step, f.steps)))
             out.stopped = true;
           return !out.stopped;
         });
@@ -159,20 +184,22 @@ result<program_outcome> run_pipeline(const std::string& name, const pipeline_opt
       fmt::format("{} steps of {} samples in {:.1f} s of virtual time: {:.1f} samples/s through {} "
                   "stages on {} hosts. The weakest stage could compute {:.1f}.\n",
                   f.steps, what.batch, seconds, rate, what.stages, what.hosts, f.bound);
-  out.closing += fmt::format("Held-out loss: {:.4f} at first, {:.4f} at the end",
-                             points.front().loss, points.back().loss);
-  out.closing += alone ? fmt::format("; one machine: {:.4f}.\n", *alone) : ".\n";
+  if (task) {
+    out.closing += fmt::format("Held-out loss: {:.4f} at first, {:.4f} at the end",
+                               points.front().loss, points.back().loss);
+    out.closing += alone ? fmt::format("; one machine: {:.4f}.\n", *alone) : ".\n";
+    outcome_chart chart;
+    chart.least = 1e-3;
+    outcome_chart::curve curve{"held-out loss", {}, false, 0};
+    for (const auto& each : points) curve.values.push_back(each.loss / points.front().loss);
+    chart.panels.push_back({"held-out loss, of the first", {std::move(curve)}});
+    out.charts.emplace_back("loss.svg", std::move(chart));
+  }
   out.closing += fmt::format(
       "{} deaths and {} moves of hosts; {} tasks went to another host, {} gradients were computed "
       "again.\n{} samples are missing in a step, {} are in it twice, and {} steps are split.\n",
       f.deaths, f.moves, failed, f.hops_repeated, f.samples_missing, f.samples_repeated,
       f.split_steps);
-  outcome_chart chart;
-  chart.least = 1e-3;
-  outcome_chart::curve curve{"held-out loss", {}, false, 0};
-  for (const auto& each : points) curve.values.push_back(each.loss / points.front().loss);
-  chart.panels.push_back({"held-out loss, of the first", {std::move(curve)}});
-  out.charts.emplace_back("loss.svg", std::move(chart));
 
   json evaluations = json::array();
   for (const auto& each : points)
@@ -188,9 +215,9 @@ result<program_outcome> run_pipeline(const std::string& name, const pipeline_opt
       {"samples_per_second", rate},
       {"samples_per_second_bound", f.bound},
       {"evaluations", evaluations},
-      {"held_out_loss", points.back().loss},
+      {"held_out_loss", task ? json(points.back().loss) : json()},
       {"held_out_loss_of_one_machine", alone ? json(*alone) : json()},
-      {"training_losses", f.losses},
+      {"training_losses", task ? json(f.losses) : json::array()},
       {"samples_missing", f.samples_missing},
       {"samples_repeated", f.samples_repeated},
       {"split_steps", f.split_steps},

@@ -23,6 +23,7 @@ constexpr auto pipeline_settling = std::chrono::seconds(5); // the hosts find ea
 world_options options_of(const pipeline_swarm& what) {
   world_options out;
   out.seed = what.seed;
+  if (what.model->sized_values() != 0) out.compute_threads = 0;
   out.detection_time = what.detection_time;
   out.on_event = [](const netem::delivered_event&) {};
   return out;
@@ -81,6 +82,10 @@ private:
 
   std::uint32_t stages() const { return what_.model->stages(); }
 
+  duration record_lifetime() const {
+    return std::max<duration>(std::chrono::seconds(10), 3 * what_.refresh);
+  }
+
   void start_peer(std::size_t i, actors::host& host) {
     const bool returns = world_.clock().now() > duration{};
     machine_of_[host.id()] = i;
@@ -99,6 +104,8 @@ private:
     config.sample_time = sample_times_[i];
     config.step_time = what_.step_time;
     config.rebalance_every = what_.rebalance_every;
+    config.refresh = what_.refresh;
+    config.record_lifetime = record_lifetime();
     config.on_step = [this](std::uint32_t stage, const actors::state_ptr& state) {
       stepped(stage, state);
     };
@@ -120,6 +127,8 @@ private:
     config.in_flight = what_.in_flight;
     config.activations = what_.activations;
     config.samples = what_.samples;
+    config.refresh = what_.refresh;
+    config.record_lifetime = record_lifetime();
     config.dht = world_.start_node(host);
     world_.in().spawn<actors::pipeline_trainer>(host, std::move(config));
   }
@@ -186,7 +195,7 @@ private:
       out_.stopped = true;
       world_.clock().request_stop();
     }
-    if (least >= what_.steps) world_.clock().request_stop();
+    if (what_.steps > 0 && least >= what_.steps) world_.clock().request_stop();
   }
 
   /// Follows the states at the end back to the first ones.

@@ -29,7 +29,8 @@ struct pipeline_swarm {
   kernels::optimizer_config optimizer;
   actors::averaging_config averaging;
   kernels::codec activations = kernels::codec::none;
-  std::uint64_t batch = 64, micro_batch = 4, steps = 100;
+  std::uint64_t batch = 64, micro_batch = 4;
+  std::uint64_t steps = 100; ///< 0: until `stop_time`
   std::size_t in_flight = 8;
   std::size_t hosts = 8; ///< host i begins in stage i modulo the stages
   std::uint32_t trainers = 1;
@@ -37,6 +38,7 @@ struct pipeline_swarm {
   duration sample_time = std::chrono::milliseconds(10), step_time = std::chrono::milliseconds(20);
   /// A host needs `sample_time` times a factor that is drawn between 1 and `slowest`.
   double slowest = 1;
+  duration refresh = std::chrono::milliseconds(500); ///< hosts renew their records so often
   std::uint64_t seed = 1;
   flat_line line;
   duration detection_time = std::chrono::seconds(5);

@@ -22,17 +22,18 @@ public:
     if (sound({"world"}) && what_.world != "sim")
       error("world",
             fmt::format("this program runs in virtual time: 'world' cannot be {}", what_.world));
-    if (sound({"pipeline.files"}) && o_.files.empty())
-      error("pipeline.files", "pipeline.files: a pipeline needs text to learn");
+    if (sound({"pipeline.files", "pipeline.timing"}) && o_.files.empty() && !o_.timing)
+      error("pipeline.files", "pipeline.files: a pipeline needs text to learn",
+            {"'timing: true' predicts times without text"});
     for (std::size_t i = 0; i < o_.files.size(); ++i) {
       const auto path = fmt::format("pipeline.files.{}", i);
       if (sound({path}) && files_matching(o_.files[i]).empty())
         error(path, fmt::format("no such file: '{}'", o_.files[i]));
     }
-    if (sound({"pipeline.dim", "pipeline.heads"}) && o_.dim % (2 * o_.heads) != 0)
+    if (sound({"pipeline.dim", "pipeline.heads"}) && !o_.timing && o_.dim % (2 * o_.heads) != 0)
       error(given("pipeline.heads") ? "pipeline.heads" : "pipeline.dim",
             fmt::format("dim {} is no multiple of 2 * {} heads", o_.dim, o_.heads));
-    if (sound({"pipeline.stages", "pipeline.layers"}) && o_.stages > o_.layers)
+    if (sound({"pipeline.stages", "pipeline.layers"}) && !o_.timing && o_.stages > o_.layers)
       error("pipeline.stages",
             fmt::format("{} stages: the model has only {} layers", o_.stages, o_.layers));
     if (sound({"pipeline.hosts", "pipeline.stages"}) && o_.hosts < o_.stages)

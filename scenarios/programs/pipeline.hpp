@@ -14,9 +14,12 @@
 namespace shoal::scenarios {
 
 struct pipeline_options {
-  std::vector<std::string> files; ///< required
+  std::vector<std::string> files; ///< required unless `timing`
   double holdout = 0.1;
   std::uint64_t layers = 4, heads = 2, dim = 32, context = 32;
+  bool timing = false;
+  std::uint64_t timing_width = 1024;
+  std::uint64_t timing_parameters = 1'000'000;
   std::uint64_t stages = 4;
   std::uint64_t hosts = 16;
   std::uint64_t trainers = 2;
@@ -32,6 +35,7 @@ struct pipeline_options {
   double slowest = 1;
   duration step_time = std::chrono::milliseconds(20);
   duration matchmaking_time = std::chrono::seconds(5);
+  duration refresh = std::chrono::milliseconds(500);
   duration delay = std::chrono::milliseconds(25);
   data_rate rate{100e6};
   duration lifetime{};
@@ -44,8 +48,7 @@ template <class V>
 void describe(V& v, pipeline_options& o) {
   v.field("files", o.files,
           "the text to learn: files, or globs such as `/usr/share/common-licenses/*`. A relative "
-          "path begins where the program runs",
-          {.required = true});
+          "path begins where the program runs. `timing` needs none");
   v.field("holdout", o.holdout, "the last part of each file, which measures the loss",
           {.above = 0, .at_most = 0.9, .fraction = true});
   v.field("layers", o.layers, "layers of the byte transformer", {.at_least = 1, .at_most = 256});
@@ -53,6 +56,13 @@ void describe(V& v, pipeline_options& o) {
   v.field("dim", o.dim, "the width of the model; `dim / heads` is even",
           {.at_least = 2, .at_most = 4096});
   v.field("context", o.context, "bytes of text in a sample", {.at_least = 1, .at_most = 4096});
+  v.field("timing", o.timing,
+          "hosts compute nothing, and activations and states travel as sizes: the run predicts "
+          "times. It needs no `layers`, `heads` and `dim`");
+  v.field("timing_width", o.timing_width, "with `timing`: values of a byte between two stages",
+          {.at_least = 1, .at_most = 1 << 20});
+  v.field("timing_parameters", o.timing_parameters, "with `timing`: parameters of a stage",
+          {.at_least = 1, .at_most = 1e10});
   v.field("stages", o.stages,
           "the pieces of the model, each with as many layers as the others, or one more. The first "
           "stage holds the embedding and the head, too",
@@ -68,7 +78,7 @@ void describe(V& v, pipeline_options& o) {
           {.at_least = 1, .at_most = 65536});
   v.field("in_flight", o.in_flight, "micro-batches that a trainer has under way",
           {.at_least = 1, .at_most = 65536});
-  v.field("steps", o.steps, "steps of the model", {.at_least = 1, .at_most = 1e9});
+  v.field("steps", o.steps, "steps of the model; 0: until `stop_time`", {.at_most = 1e9});
   v.field("evaluate_every", o.evaluate_every,
           "steps between two measurements with the held-out text; 0: only at the end",
           {.at_most = 1e9});
@@ -93,6 +103,10 @@ void describe(V& v, pipeline_options& o) {
   v.field("step_time", o.step_time, "the time of a step of the optimizer in a stage");
   v.field("matchmaking_time", o.matchmaking_time,
           "how long the hosts of a stage wait for each other to average", {.above = 0});
+  v.field("refresh", o.refresh,
+          "how often hosts renew their records and look at those of others. A large pipeline needs "
+          "fewer messages with 10 s",
+          {.above = 0});
   v.field("delay", o.delay, "between two hosts, one way");
   v.field("rate", o.rate, "the rate of each line, both ways", {.above = 0});
   v.field("lifetime", o.lifetime, "the mean life of a host of a stage, exponential; 0: for ever");

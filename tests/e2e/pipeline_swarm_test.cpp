@@ -120,3 +120,34 @@ TEST_CASE("text that cannot be read is an error with its name") {
   CHECK(out.error().starts_with("pipeline.files: "));
   CHECK(out.error().find("/no/such/text") != std::string::npos);
 }
+
+TEST_CASE("sizes alone take as long as a model with numbers") {
+  const scratch_folder folder;
+  auto what = small(write_text(folder));
+  what.steps = 4;
+  what.slowest = 2;
+  const auto learns = run(what).summary;
+  what.timing = true;
+  what.timing_width = what.dim;
+  what.timing_parameters = 1000; // as a stage of the model
+  const auto [outcome, sizes] = run(what);
+  CHECK(outcome.errors.empty());
+  CHECK(sizes["steps"] == 4);
+  CHECK(sizes["held_out_loss"].is_null());
+  CHECK(sizes["gradients_counted"] == learns["gradients_counted"]);
+  CHECK(sizes["samples_missing"] == 0);
+  const double seconds = sizes["virtual_seconds"], with_numbers = learns["virtual_seconds"];
+  CHECK(seconds == doctest::Approx(with_numbers).epsilon(0.05));
+}
+
+TEST_CASE("without an end of steps a pipeline runs until its time is over") {
+  auto what = pipeline_options{};
+  what.timing = true;
+  what.hosts = 8;
+  what.steps = 0;
+  what.stop_time = std::chrono::minutes(5);
+  const auto [outcome, s] = run(what);
+  CHECK(outcome.errors.empty());
+  CHECK(s["virtual_seconds"] == 300);
+  CHECK(s["steps"] > 10);
+}

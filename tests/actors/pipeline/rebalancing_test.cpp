@@ -52,9 +52,10 @@ TEST_CASE("a move helps if the stages are nearer to each other after it") {
     REQUIRE(due);
     return move_helps(*due, peers, 2);
   };
-  // Two peers with 1 each leave one peer with 2 behind.
+  // Two peers with 1 each leave one peer with twice the load behind.
   CHECK_FALSE(helps({{1, 0, 1}, {2, 0, 1}, {3, 1, 1}, {4, 1, 1.5}}));
   CHECK_FALSE(helps({{1, 0, 1}, {2, 0, 1}, {3, 1, 2}, {4, 1, 2}}));
   CHECK(helps({{1, 0, 1}, {2, 0, 1}, {3, 1, 2.5}, {4, 1, 2}}));
-  CHECK(helps({{1, 0, 1}, {2, 0, 1}, {3, 1, 2.5}}));
+  CHECK_FALSE(helps({{1, 0, 1}, {2, 0, 1}, {3, 1, 4}}));
+  CHECK(helps({{1, 0, 1}, {2, 0, 1}, {3, 1, 5}}));
 }
