@@ -4,6 +4,8 @@
 #   lib/                        static libraries, and lib/cmake/shoal, the package
 #   lib/shoal/                  the module that calls libtorch, where the program looks for it
 #   share/shoal/                the page of runs and that of chats, where the program looks for it
+#   share/                      completions of shells, manual pages, and scenarios to begin with
+# The component `program` is what a user of the program needs, and the content of the Debian package.
 # Each library shoal_NAME is the target shoal::NAME, in the package and in this build.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
@@ -45,13 +47,13 @@ if(SHOAL_SANITIZE)
   target_link_options(shoal_base INTERFACE "$<INSTALL_INTERFACE:-fsanitize=${SHOAL_SANITIZE}>")
 endif()
 
-install(TARGETS shoal RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+install(TARGETS shoal RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT program)
 # These stand where the program looks for them: relative to its own folder, whatever the system's library folder is.
 if(TARGET shoal_torch)
-  install(TARGETS shoal_torch LIBRARY DESTINATION lib/shoal)
+  install(TARGETS shoal_torch LIBRARY DESTINATION lib/shoal COMPONENT program)
 endif()
-install(TARGETS shoal_sentencepiece LIBRARY DESTINATION lib/shoal)
-install(FILES "${CMAKE_BINARY_DIR}/web/page.html" "${CMAKE_BINARY_DIR}/web/chat.html" DESTINATION share/shoal OPTIONAL)
+install(TARGETS shoal_sentencepiece LIBRARY DESTINATION lib/shoal COMPONENT program)
+install(FILES "${CMAKE_BINARY_DIR}/web/page.html" "${CMAKE_BINARY_DIR}/web/chat.html" DESTINATION share/shoal COMPONENT program OPTIONAL)
 
 configure_package_config_file("${CMAKE_CURRENT_LIST_DIR}/shoalConfig.cmake.in" "${CMAKE_BINARY_DIR}/package/shoalConfig.cmake"
   INSTALL_DESTINATION "${shoal_package}")
