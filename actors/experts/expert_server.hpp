@@ -126,7 +126,7 @@ private:
   std::map<std::uint64_t, expert_id> revivals_; // by the attempt
   std::uint64_t last_token_ = 0;
   bool copies_are_due_ = false;
-  double phase_; // of the timers, from 0.5 to 1.5; 1 after the first round of copies
+  double phase_; // factor of the first periods of timers, from 0.5 to 1.5; then 1
 };
 
 } // namespace shoal::actors

@@ -293,8 +293,8 @@ void describe(V& v, peer_group& o) {
           "for `{kind: lone_vote}`",
           {.hide_default = true});
   v.field("device", o.device,
-          "name of an entry of `devices`. Without such an entry these names stand for typical "
-          "devices, whose speed follows from `workload`: `laptop`, `desktop`, `colab`, `t4`, "
+          "name of an entry of `devices`. Other names stand for typical devices, "
+          "whose speed follows from `workload`: `laptop`, `desktop`, `colab`, `t4`, "
           "`p100`, `v100`, `a10`, `a100`, `h100`, `gtx1080ti`, `rtx3090`, `rtx4090`",
           {.required = true});
   v.field("start", o.start, "start time of the first host");

@@ -18,7 +18,7 @@ execFileSync(esbuild, [path.join(work, "src/memory.ts"), "--bundle", "--format=e
 const { estimate, models, optimizers, precisions, shapeOf } = await import(pathToFileURL(bundle));
 fs.rmSync(folder, { recursive: true });
 
-// It begins with the model of the run.
+// The calculator begins with the model of the run.
 const shown = execFileSync(shoal, ["check", "--show", path.join(import.meta.dirname ?? path.dirname(new URL(import.meta.url).pathname), "../../scenarios/quickstart.yaml")], { encoding: "utf8" });
 const same = (found, expected) => {
   if (JSON.stringify(found) !== JSON.stringify(expected)) throw new Error(`the model of the run is ${JSON.stringify(found)}, not ${JSON.stringify(expected)}`);
