@@ -233,7 +233,7 @@ TEST_CASE("bench averaging as a user meets it") {
   CHECK(text.exit == 0);
   CHECK(text.err.empty());
   CHECK(text.out.find("9 peers on 3x3, vectors of 32, 1 restart") == 0);
-  CHECK(text.out.find("moshpit            1e-03      2.00") != std::string::npos);
+  CHECK(text.out.find("moshpit            1e-03         2.00") != std::string::npos);
   CHECK(text.out.find("theory 1.000e+00") != std::string::npos);
   CHECK(slurp(svg).find("moshpit, theory") != std::string::npos);
 
@@ -256,10 +256,7 @@ TEST_CASE("bench averaging as a user meets it") {
               "error: --grid: '8x9' is not a grid: its sides have to be equal\n",
               2},
         wrong{{"--grid", "99999x99999"}, "error: 9999800001 peers: at most 4194304 fit\n", 2},
-        wrong{{"--failure", "1"},
-              "--failure: Value 1 not in range 0.000000 to 0.999000\nRun with --help for more "
-              "information.\n",
-              2},
+        wrong{{"--failure", "1"}, "error: --failure: has to be at most 99.9%\n", 2},
         wrong{{"--restart", "1"},
               "unknown option --restart; did you mean --restarts?\nRun 'shoal help bench "
               "averaging' for more information.\n",
