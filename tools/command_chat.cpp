@@ -165,7 +165,8 @@ public:
         now.changed.wait_for(lock, 50ms);
     }
     by_.cancel(number);
-    screen_.text(text.end());
+    // After an interrupt the rest may be half a character, whose other bytes never come.
+    if (!interrupted()) screen_.text(text.end());
     screen_.end_line();
     tokens_.insert(tokens_.end(), now.tokens.begin(), now.tokens.end());
     if (broken) return fail(*broken, exit_run_failed);
