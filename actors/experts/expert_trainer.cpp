@@ -64,6 +64,10 @@ caf::behavior expert_trainer::make_behavior() {
         case late:
           if (calls_.contains(t.token)) lose(t.token, expert_refusal::none, true);
           break;
+        case pausing:
+          retried_ = 0;
+          search_all_rows();
+          break;
         case renewal:
           cache_.drop_old(now());
           send(options_.dht, store{expert_trainers_key(options_.model),
@@ -112,10 +116,14 @@ void expert_trainer::start_pass(std::vector<std::byte> samples, bool evaluates) 
   began_ = now();
   answered_.assign(options_.net->shape().layers, {});
   pass_.emplace(*options_.net, *used_, std::move(samples));
+  chosen_.assign(pass_->rows(), {});
+  retried_ = paused_ = 0;
+  search_all_rows();
+}
+
+void expert_trainer::search_all_rows() {
   std::vector<std::size_t> all(pass_->rows());
   std::iota(all.begin(), all.end(), std::size_t{0});
-  chosen_.assign(all.size(), {});
-  retried_ = 0;
   search_layer(all);
 }
 
@@ -283,14 +291,15 @@ void expert_trainer::layer_answered() {
                      [](const auto& each) { return !each.output.empty(); }))
       without.push_back(n);
   if (!without.empty() && retried_++ < options_.retries) return search_layer(without);
+  if (without.size() == chosen_.size() && paused_ < options_.pauses) {
+    ++paused_;
+    return set_timer(options_.pause, pausing);
+  }
+  paused_ = 0;
   pass_->advance(std::exchange(chosen_, {}));
   chosen_.assign(pass_->rows(), {});
   retried_ = 0;
-  if (pass_->layer() < options_.net->shape().layers) {
-    std::vector<std::size_t> all(pass_->rows());
-    std::iota(all.begin(), all.end(), std::size_t{0});
-    return search_layer(all);
-  }
+  if (pass_->layer() < options_.net->shape().layers) return search_all_rows();
   if (evaluates_) {
     const auto judged = pass_->judge();
     here().observe(expert_evaluated{steps_, judged.loss, judged.right, pass_->rows()});

@@ -44,6 +44,10 @@ struct expert_trainer_config {
   duration step_time = std::chrono::milliseconds(10); ///< to compute the trunk, each step
   duration timeout = std::chrono::seconds(5);
   unsigned retries = 2;
+  /// If no row of a layer gets an answer, the step searches again after this time, so often at
+  /// most. Otherwise steps without experts would be the fastest.
+  duration pause = std::chrono::seconds(1);
+  unsigned pauses = 60;
   expert_cache_options cache;
   std::vector<std::byte> held_out;
   std::uint64_t evaluate_every = 0; ///< steps; 0: never
@@ -64,7 +68,7 @@ public:
   void on_exit() override;
 
 private:
-  enum timer : std::uint32_t { begin, late, renewal, sharing };
+  enum timer : std::uint32_t { begin, late, renewal, sharing, pausing };
   struct row_search {
     std::size_t row = 0;
     expert_search by;
@@ -82,6 +86,7 @@ private:
 
   void start_step();
   void start_pass(std::vector<std::byte> samples, bool evaluates);
+  void search_all_rows();
   void search_layer(const std::vector<std::size_t>& rows);
   void go_on_searching();
   void call_experts();
@@ -120,7 +125,7 @@ private:
   std::vector<std::map<expert_place, answered_expert>> answered_; // by layer
   std::map<std::uint64_t, call> calls_;
   std::map<std::uint64_t, expert_id> look_ups_;
-  unsigned retried_ = 0;
+  unsigned retried_ = 0, paused_ = 0;
   expert_step seen_;
   double loss_ = 0;
   duration began_{}, look_up_began_{};

@@ -73,6 +73,26 @@ TEST_CASE("a fifth of the hosts dies at once and every step finds experts for al
   CHECK(figures->misbehaved + figures->bypassed == 0);
 }
 
+TEST_CASE("trainers wait while no expert is there") {
+  auto options = small();
+  options.layers = 1;
+  options.grid = {2, 1};
+  options.chosen = 2;
+  options.hosts = 2;
+  options.lose_share = 1;
+  options.lose_at = 2s;
+  options.downtime = 1s;
+  options.stop_time = 40s;
+  options.steps = 0;
+  const auto figures = run_expert_swarm(swarm_of(options, 7, expert_data_of(options, 7).value()));
+  REQUIRE(figures);
+  CHECK(figures->deaths == 2);
+  // Both copies died with the hosts, so no expert comes back. Each trainer is in its last step.
+  CHECK(figures->experts_missing == 2);
+  CHECK(figures->rows_unanswered == 0);
+  CHECK(figures->steps.back().when < 10s);
+}
+
 TEST_CASE("experts of tokens learn a text, and large measurements find all experts") {
   auto options = small();
   options.text = {"/usr/share/common-licenses/GPL-3"};

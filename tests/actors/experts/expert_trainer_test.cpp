@@ -109,15 +109,19 @@ TEST_CASE("deaths of hosts stop no step and the experts come back") {
   CHECK(mean_loss(std::span(steps).last(40)) < 0.6 * mean_loss(std::span(steps).first(10)));
 }
 
-TEST_CASE("a trainer without any expert passes the layers and makes its steps") {
+TEST_CASE("a trainer without any expert waits, then passes the layers and makes its steps") {
   expert_lab lab;
   auto config = lab.trainer_config();
   config.steps = 3;
+  config.pauses = 2;
   lab.add_trainer(std::move(config));
   lab.world.run_for(60s);
   const auto steps = steps_of(lab);
   REQUIRE(steps.size() == 3);
-  for (const auto& each : steps) CHECK(each.unanswered == 16); // 8 rows in 2 layers
+  for (const auto& each : steps) {
+    CHECK(each.unanswered == 16); // 8 rows in 2 layers
+    CHECK(each.time >= 4s);       // two pauses of a second in each layer
+  }
 }
 
 TEST_CASE("a trunk of another size or with wrong values reaches no trainer") {
