@@ -1,5 +1,6 @@
 // shoal completion SHELL and shoal man [COMMAND...]: scripts for shells and pages for man(1), made
 // from the declarations of the command line.
+#include "scenarios/observe/run_directory.hpp"
 #include "scenarios/record/version.hpp"
 #include "tools/arguments.hpp"
 #include "tools/command_tree.hpp"
@@ -12,11 +13,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -46,10 +44,8 @@ int write_man_pages(const listed_command& tree, const std::filesystem::path& fol
   std::size_t pages = 0;
   for (const auto* command : all_commands(tree)) {
     const auto file = folder / (man_page_name(*command) + ".1");
-    std::ofstream out(file);
-    out << man_page(*command, scenarios::version());
-    if (!out.flush())
-      return fail(fmt::format("'{}' cannot be written: {}", file.string(), std::strerror(errno)));
+    const auto page = man_page(*command, scenarios::version());
+    if (auto written = scenarios::write_file(file, page); !written) return fail(written.error());
     ++pages;
   }
   fmt::print("{}: {} pages\n", folder.string(), pages);

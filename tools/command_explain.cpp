@@ -1,5 +1,6 @@
 // shoal explain RUN: the reasons why a transfer or a round took as long as it did. With --case, the
 // story of a member.
+#include "scenarios/observe/run_directory.hpp"
 #include "scenarios/record/explain.hpp"
 #include "scenarios/record/explain_case.hpp"
 #include "scenarios/record/notable_rounds.hpp"
@@ -12,10 +13,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
-#include <fstream>
 #include <optional>
 
 namespace shoal::tools {
@@ -53,11 +51,8 @@ int explain(const explain_arguments& arguments) {
   }
   const auto rounds = scenarios::explain_round(arguments.run, *arguments.round);
   if (rounds && !arguments.svg.empty()) {
-    std::ofstream svg(arguments.svg);
-    svg << round_picture(*rounds);
-    if (!svg.flush())
-      return fail(fmt::format("'{}' cannot be written: {}", arguments.svg, std::strerror(errno)),
-                  exit_run_failed);
+    if (auto written = scenarios::write_file(arguments.svg, round_picture(*rounds)); !written)
+      return fail(written.error(), exit_run_failed);
   }
   return show(rounds, arguments.json);
 }

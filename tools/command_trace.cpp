@@ -5,6 +5,7 @@
 #include "netem/trace_formats.hpp"
 #include "netem/trace_statistics.hpp"
 #include "netem/trace_text.hpp"
+#include "scenarios/observe/run_directory.hpp"
 #include "scenarios/schema/diagnostic.hpp"
 #include "tools/arguments.hpp"
 #include "tools/commands.hpp"
@@ -168,11 +169,9 @@ int info(const trace_arguments& arguments) {
   if (!found) return status;
   const auto s = netem::statistics_of(*found);
   if (!arguments.svg.empty()) {
-    std::ofstream svg(arguments.svg);
-    svg << svg_picture(*found, std::filesystem::path(arguments.file).filename().string());
-    if (!svg.flush())
-      return fail(fmt::format("'{}' cannot be written: {}", arguments.svg, std::strerror(errno)),
-                  exit_run_failed);
+    const auto name = std::filesystem::path(arguments.file).filename().string();
+    if (auto done = scenarios::write_file(arguments.svg, svg_picture(*found, name)); !done)
+      return fail(done.error(), exit_run_failed);
   }
   if (arguments.json) {
     json out;
@@ -237,11 +236,9 @@ int convert(const trace_arguments& arguments) {
     std::fputs(text.str().c_str(), stdout);
     return exit_ok;
   }
-  std::ofstream out(arguments.out, std::ios::binary);
-  out << text.str();
-  if (out.flush()) return exit_ok;
-  return fail(fmt::format("'{}' cannot be written: {}", arguments.out, std::strerror(errno)),
-              exit_run_failed);
+  if (auto done = scenarios::write_file(arguments.out, text.str()); !done)
+    return fail(done.error(), exit_run_failed);
+  return exit_ok;
 }
 
 void add_input(CLI::App& command, trace_arguments& arguments) {

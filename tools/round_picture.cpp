@@ -1,5 +1,6 @@
 #include "tools/round_picture.hpp"
 
+#include "scenarios/record/run_files.hpp"
 #include "tools/svg_chart.hpp"
 #include "tools/svg_text.hpp"
 
@@ -18,10 +19,6 @@ using scenarios::explained_transfer;
 using scenarios::round_explanation;
 
 constexpr double left = 190, plot = 760, right = 30;
-
-std::string host_of(const std::string& actor) {
-  return actor.substr(0, actor.find('#'));
-}
 
 struct kind {
   std::string type, words;
@@ -56,7 +53,7 @@ struct row {
 std::vector<row> rows_of(const round_explanation& round, std::size_t most) {
   std::map<std::pair<std::string, std::string>, row> pairs;
   for (const explained_transfer& t : round.all) {
-    row& at = pairs[{host_of(t.from), host_of(t.to)}];
+    row& at = pairs[{scenarios::machine_of(t.from), scenarios::machine_of(t.to)}];
     at.transfers.push_back(&t);
     at.last = std::max(at.last, t.arrives);
   }
@@ -167,7 +164,8 @@ private:
     std::size_t pairs = rows.size();
     if (rows.size() == most) {
       std::map<std::pair<std::string, std::string>, int> every;
-      for (const auto& t : round.all) ++every[{host_of(t.from), host_of(t.to)}];
+      for (const auto& t : round.all)
+        ++every[{scenarios::machine_of(t.from), scenarios::machine_of(t.to)}];
       pairs = every.size();
     }
     if (rows.empty())

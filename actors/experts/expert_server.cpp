@@ -72,7 +72,7 @@ caf::behavior expert_server::make_behavior() {
           // The answer names the servers that get the copies.
           copies_are_due_ = true;
           ask(expert_hosts_key(options_.model), question::servers, {});
-          check_owners([](const kept_copy&) { return true; });
+          check_owners();
           set_timer(from_seconds(std::exchange(phase_, 1) * to_seconds(options_.copy_every)),
                     copying);
           break;
@@ -406,13 +406,13 @@ void expert_server::on_down(const caf::actor_addr& whom) {
     }
   if (dead == 0) return;
   dead_[dead] = here().utc_ns();
-  check_owners([dead](const kept_copy& copy) { return copy.owner == dead; });
+  check_owners(dead);
 }
 
-void expert_server::check_owners(const std::function<bool(const kept_copy&)>& concerns) {
+void expert_server::check_owners(peer_id of) {
   std::set<expert_id> prefixes;
   for (const auto& [which, copy] : copies_)
-    if (!copy.owner_address && concerns(copy)) prefixes.insert(parent_of(which));
+    if (!copy.owner_address && (of == 0 || copy.owner == of)) prefixes.insert(parent_of(which));
   for (const auto& each : prefixes) ask_for_holders(each);
 }
 

@@ -23,7 +23,6 @@
 #include "actors/experts/request_log.hpp"
 #include "actors/protocol_actor.hpp"
 
-#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -102,7 +101,8 @@ private:
 
   /// Looks for holders of the experts whose owners have died, once for each prefix. A look-up may
   /// miss a record, so a copy whose owner lives is left alone.
-  void check_owners(const std::function<bool(const kept_copy&)>& concerns);
+  /// `of`: one owner; 0: all of them.
+  void check_owners(peer_id of = 0);
   void ask_for_holders(const expert_id& prefix);
   void offer(const expert_id& which, std::uint64_t attempt);
   void decide(const expert_id& which, const found& m);

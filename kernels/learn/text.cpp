@@ -233,6 +233,18 @@ std::vector<std::byte> text_corpus::held_out_samples() const {
   return all;
 }
 
+std::vector<std::byte> text_corpus::held_out_samples(std::uint64_t most) const {
+  const auto segments = held_out_segments();
+  const auto count = std::min<std::uint64_t>(segments.size(), most);
+  std::vector<std::byte> some;
+  some.reserve(count * sample_bytes());
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const auto bytes = std::as_bytes(segments[i * segments.size() / count]);
+    some.insert(some.end(), bytes.begin(), bytes.end());
+  }
+  return some;
+}
+
 std::vector<std::span<const std::uint8_t>> text_corpus::train_segments() const {
   std::vector<std::span<const std::uint8_t>> segments;
   for (const auto& file : files_) segments.push_back(file.train());

@@ -86,6 +86,8 @@ public:
   std::uint64_t held_out_windows() const noexcept { return held_out_.size(); }
   /// All held-out windows [held_out_windows() x (context + 1)].
   std::vector<std::byte> held_out_samples() const;
+  /// At most `most` of them, at even distances, since files differ.
+  std::vector<std::byte> held_out_samples(std::uint64_t most) const;
   /// Views of each file's training bytes, and of each held-out window. The bigram table learns from
   /// the former and is tested on the latter.
   std::vector<std::span<const std::uint8_t>> train_segments() const;

@@ -13,13 +13,7 @@ namespace shoal::learn {
 
 namespace {
 
-/// Passes of this code have the right sizes, so only a lack of memory makes them fail.
-template <class T>
-T computed(result<T> from) {
-  SHOAL_CHECK(from.ok(), "libtorch computes what fits");
-  return std::move(*from);
-}
-
+/// The passes of a trunk have the right sizes, so only a lack of memory makes them fail.
 class text_trunk final : public network_ends {
 public:
   text_trunk(const kernels::transformer_config& config, std::int64_t layers, text_row row,
@@ -27,7 +21,7 @@ public:
       : config_(config), trunk_{0, layers}, row_(row), model_(std::move(model)),
         embedding_(kernels::end_of(model_->embedding_tensors())),
         head_(kernels::end_of(model_->head_tensors())) {
-    if (layers > 0) of_layers_ = computed(model_->block_tensors(trunk_));
+    if (layers > 0) of_layers_ = model_->block_tensors(trunk_).value();
   }
 
   std::size_t sample_bytes() const noexcept override {
@@ -47,8 +41,8 @@ public:
   std::vector<float> initial_parameters(std::uint64_t seed) const override {
     const auto all = kernels::initial_parameters(config_, seed);
     const auto layout = kernels::layout_of(config_);
-    auto out = computed(gather(layout, all, model_->head_tensors()));
-    const auto layers = computed(gather(layout, all, of_layers_));
+    auto out = gather(layout, all, model_->head_tensors()).value();
+    const auto layers = gather(layout, all, of_layers_).value();
     out.insert(out.end(), layers.begin(), layers.end());
     return out;
   }
@@ -65,9 +59,11 @@ public:
     std::vector<float> of_embedding(gradient.begin(), gradient.end());
     if (trunk_.last > 0) {
       const auto embedded =
-          computed(model_->embed(parameters.first(embedding_), text.shape, text.inputs));
-      of_embedding = computed(model_->backward(trunk_, parameters.subspan(head_), text.shape,
-                                               embedded, gradient, gradient_sum.subspan(head_)));
+          model_->embed(parameters.first(embedding_), text.shape, text.inputs).value();
+      of_embedding = model_
+                         ->backward(trunk_, parameters.subspan(head_), text.shape, embedded,
+                                    gradient, gradient_sum.subspan(head_))
+                         .value();
     }
     const auto done = model_->embed_backward(parameters.first(embedding_), text.shape, text.inputs,
                                              of_embedding, gradient_sum.first(embedding_));
@@ -77,7 +73,7 @@ public:
   judgement judge(std::span<const float> parameters, std::span<const std::byte> samples,
                   std::span<const float> x) const override {
     const auto text = tokens_of(samples);
-    return {computed(model_->loss(parameters.first(head_), text.shape, x, text.targets)) /
+    return {model_->loss(parameters.first(head_), text.shape, x, text.targets).value() /
                 static_cast<double>(text.shape.samples),
             0};
   }
@@ -88,7 +84,7 @@ public:
     const auto text = tokens_of(samples);
     std::vector<float> sum(head_);
     const auto found =
-        computed(model_->loss_backward(parameters.first(head_), text.shape, x, text.targets, sum));
+        model_->loss_backward(parameters.first(head_), text.shape, x, text.targets, sum).value();
     // The loss of the pieces is a sum over samples, and this one a mean.
     const auto share = 1 / static_cast<float>(text.shape.samples);
     for (std::size_t i = 0; i < sum.size(); ++i) gradient_sum[i] += share * sum[i];
@@ -118,9 +114,9 @@ private:
   }
 
   std::vector<float> through_layers(std::span<const float> parameters, const text& text) const {
-    auto x = computed(model_->embed(parameters.first(embedding_), text.shape, text.inputs));
+    auto x = model_->embed(parameters.first(embedding_), text.shape, text.inputs).value();
     if (trunk_.last == 0) return x;
-    return computed(model_->forward(trunk_, parameters.subspan(head_), text.shape, x));
+    return model_->forward(trunk_, parameters.subspan(head_), text.shape, x).value();
   }
 
   kernels::transformer_config config_;

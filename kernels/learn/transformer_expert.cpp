@@ -1,6 +1,5 @@
 #include "kernels/learn/transformer_expert.hpp"
 
-#include "kernels/base/check.hpp"
 #include "kernels/learn/transformer_blocks.hpp"
 
 #include <algorithm>
@@ -14,25 +13,19 @@ namespace {
 
 using blocks_ptr = std::shared_ptr<const layered_model>;
 
-/// Passes of this code have the right sizes, so only a lack of memory makes them fail.
-template <class T>
-T must(result<T> from) {
-  SHOAL_CHECK(from.ok(), "libtorch computes what fits");
-  return std::move(*from);
-}
-
 class transformer_expert final : public expert_block {
 public:
   transformer_expert(const kernels::transformer_config& config, blocks_ptr blocks)
-      : config_(config), blocks_(std::move(blocks)), tensors_(must(blocks_->block_tensors(only))) {}
+      : config_(config), blocks_(std::move(blocks)),
+        tensors_(blocks_->block_tensors(only).value()) {}
 
   std::size_t width() const noexcept override {
     return static_cast<std::size_t>(config_.context * config_.dim);
   }
   std::size_t parameter_count() const noexcept override { return kernels::end_of(tensors_); }
   std::vector<float> initial_parameters(std::uint64_t seed) const override {
-    return must(
-        gather(kernels::layout_of(config_), kernels::initial_parameters(config_, seed), tensors_));
+    return gather(kernels::layout_of(config_), kernels::initial_parameters(config_, seed), tensors_)
+        .value();
   }
 
   result<std::vector<float>> forward(std::span<const float> parameters,

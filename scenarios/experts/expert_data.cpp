@@ -5,7 +5,6 @@
 #include "scenarios/experts/made_up_images.hpp"
 #include "scenarios/workloads/image_samples.hpp"
 
-#include <algorithm>
 #include <span>
 #include <utility>
 
@@ -51,7 +50,7 @@ result<expert_data> images_of(const experts_options& what, std::uint64_t seed) {
 }
 
 #if SHOAL_WITH_LEARN
-constexpr std::size_t held_out_windows = 256; // at most, evenly over all files
+constexpr std::uint64_t held_out_windows = 256; // at most
 
 result<expert_data> text_of(const experts_options& what, std::uint64_t seed) {
   learn::text_options options;
@@ -80,14 +79,7 @@ result<expert_data> text_of(const experts_options& what, std::uint64_t seed) {
     }
     return drawn;
   };
-  const auto all = corpus->held_out_samples();
-  const auto windows = corpus->held_out_windows();
-  const auto kept = std::min<std::uint64_t>(windows, held_out_windows);
-  for (std::uint64_t i = 0; i < kept; ++i) {
-    const auto one =
-        std::span(all).subspan(i * windows / kept * corpus->sample_bytes(), corpus->sample_bytes());
-    out.held_out.insert(out.held_out.end(), one.begin(), one.end());
-  }
+  out.held_out = corpus->held_out_samples(held_out_windows);
   return out;
 }
 #else

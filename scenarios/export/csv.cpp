@@ -1,5 +1,6 @@
 // Tables for spreadsheets and data frames, of what the run directory has only as JSON lines.
 #include "scenarios/export/export_formats.hpp"
+#include "scenarios/observe/run_directory.hpp"
 
 #include <fmt/format.h>
 
@@ -72,7 +73,7 @@ result<std::string> write(const recorded_run& run, const std::filesystem::path& 
       {"faults.csv", faults(run)},
       {"transfers.csv", transfers(run)}};
   for (const auto& [name, content] : tables)
-    if (auto written = write_export(to / name, content); !written) return failure{written.error()};
+    if (auto written = write_file(to / name, content); !written) return failure{written.error()};
   return std::string("phases.csv, member_rounds.csv, rounds.csv, faults.csv, transfers.csv");
 }
 

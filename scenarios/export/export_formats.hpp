@@ -30,7 +30,4 @@ export_format csv_format();
 export_format openmetrics_format();
 export_format pcapng_format();
 
-/// Writes a whole file. Errors: it cannot be written.
-result<void> write_export(const std::filesystem::path& to, std::string_view content);
-
 } // namespace shoal::scenarios

@@ -5,6 +5,7 @@
 // without '_total', families are not interleaved, and the text ends with '# EOF'.
 #include "scenarios/export/export_formats.hpp"
 #include "scenarios/observe/metrics.hpp"
+#include "scenarios/observe/run_directory.hpp"
 
 #include <fmt/format.h>
 
@@ -49,7 +50,7 @@ result<std::string> write(const recorded_run& run, const std::filesystem::path& 
       }
   }
   out += "# EOF\n";
-  if (auto written = write_export(to, out); !written) return failure{written.error()};
+  if (auto written = write_file(to, out); !written) return failure{written.error()};
   return fmt::format("{} samples of {} moments", samples, run.rows.size());
 }
 

@@ -7,6 +7,7 @@
 // Names of hosts are in a name resolution block. The comment of a packet names the message.
 // Source: draft-ietf-opsawg-pcapng (blocks), RFC 791 and RFC 9293 (headers).
 #include "scenarios/export/export_formats.hpp"
+#include "scenarios/observe/run_directory.hpp"
 
 #include <fmt/format.h>
 
@@ -162,7 +163,7 @@ result<std::string> write(const recorded_run& run, const std::filesystem::path& 
   for (const auto& each : run.messages)
     if (!bulk.contains({each.from, each.to, each.sent}))
       out.add(each.from, each.to, each.bytes, each.sent, each.sent, each.type);
-  if (auto written = write_export(to, out.text()); !written) return failure{written.error()};
+  if (auto written = write_file(to, out.text()); !written) return failure{written.error()};
   return fmt::format("{} packets of {} transfers{}", out.size(), run.transfers.size(),
                      run.messages.empty() ? "; record.events: all adds the small messages"
                                           : " and of all messages");

@@ -7,6 +7,7 @@
 // (trace_packet.proto, track_event/*.proto) of the Perfetto project.
 #include "scenarios/export/export_formats.hpp"
 #include "scenarios/export/protobuf.hpp"
+#include "scenarios/observe/run_directory.hpp"
 
 #include <fmt/format.h>
 
@@ -192,7 +193,7 @@ result<std::string> write(const recorded_run& run, const std::filesystem::path& 
     out.lanes("sending", process, hosts[i].sends);
     out.lanes("receiving", process, hosts[i].receives);
   }
-  if (auto written = write_export(to, out.text()); !written) return failure{written.error()};
+  if (auto written = write_file(to, out.text()); !written) return failure{written.error()};
   return fmt::format("{} slices of {} hosts{}", out.slices(), run.hosts.size(),
                      step > 1 ? fmt::format("; transfers and phases of every {}. host", step) : "");
 }

@@ -1,6 +1,7 @@
 #include "scenarios/export/recorded_run.hpp"
 
 #include "kernels/base/check.hpp"
+#include "kernels/base/text_fields.hpp"
 #include "scenarios/record/run_files.hpp"
 #include "scenarios/record/study_directory.hpp"
 
@@ -17,10 +18,6 @@ namespace shoal::scenarios {
 namespace {
 
 using nlohmann::json;
-
-std::string machine_of(const std::string& actor) {
-  return actor.substr(0, actor.find('#'));
-}
 
 duration ns(const json& value) {
   return duration{value.get<std::int64_t>()};
@@ -116,28 +113,18 @@ private:
   std::map<std::uint64_t, std::size_t> latest_; // index of a fault's last strike, by its number
 };
 
-std::vector<std::string> fields_of(const std::string& line) {
-  std::vector<std::string> out(1);
-  for (const char c : line)
-    if (c == ',')
-      out.emplace_back();
-    else
-      out.back() += c;
-  return out;
-}
-
 result<void> read_metrics(recorded_run& out) {
   const auto file = whole_or_partial(out.directory, "metrics.csv");
   if (!file) return failure{fmt::format("'{}' has no metrics.csv", out.directory.string())};
   std::ifstream in(*file);
   std::string line;
   std::getline(in, line);
-  out.columns = fields_of(line);
+  for (const auto column : split(line, ',')) out.columns.emplace_back(column);
   while (std::getline(in, line)) {
-    const auto fields = fields_of(line);
+    const auto fields = split(line, ',');
     if (fields.size() != out.columns.size()) continue; // the last line of a killed run
     std::vector<std::optional<double>> row;
-    for (const auto& field : fields) {
+    for (const auto field : fields) {
       double value = 0;
       const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), value);
       row.push_back(error == std::errc{} && !field.empty() ? std::optional(value) : std::nullopt);

@@ -84,7 +84,7 @@ result<std::string> write(const recorded_run& run, const std::filesystem::path& 
   std::error_code error;
   std::filesystem::create_directories(to, error);
   if (error) return failure{fmt::format("'{}' cannot be made: {}", to.string(), error.message())};
-  if (auto written = write_export(to / file_name, out.bytes); !written)
+  if (auto written = write_file(to / file_name, out.bytes); !written)
     return failure{written.error()};
   return fmt::format("{} scalars; tensorboard --logdir shows them", out.scalars);
 }

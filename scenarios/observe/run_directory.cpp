@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <fstream>
 #include <system_error>
 #include <vector>
 
@@ -167,6 +168,14 @@ result<void> run_directory::write(std::string_view name, std::string_view conten
 
 result<std::unique_ptr<output_file>> run_directory::open(std::string_view name) const {
   return output_file::create(file(name));
+}
+
+result<void> write_file(const fs::path& path, std::string_view content) {
+  std::ofstream out(path, std::ios::binary);
+  out.write(content.data(), static_cast<std::streamsize>(content.size()));
+  if (!out.flush())
+    return failure{fmt::format("'{}' cannot be written: {}", path.string(), std::strerror(errno))};
+  return {};
 }
 
 result<std::string> read_file(const fs::path& path) {

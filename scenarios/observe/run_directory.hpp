@@ -79,5 +79,7 @@ private:
 
 /// A file's whole content. Errors: the file cannot be read.
 result<std::string> read_file(const std::filesystem::path& path);
+/// Writes a whole file in place. Errors: it cannot be written; the message names it.
+result<void> write_file(const std::filesystem::path& path, std::string_view content);
 
 } // namespace shoal::scenarios

@@ -44,15 +44,8 @@ result<text_task> text_task::load(const kernels::transformer_config& model,
   out.model_ = std::make_shared<const learn::decoder>(learn::decoder_of(model));
   out.corpus_ = std::make_shared<const learn::text_corpus>(std::move(*corpus));
   out.first_ = kernels::initial_parameters(model, seed);
-  // Windows at even distances, since files differ.
-  const auto all = out.corpus_->held_out_samples();
-  const auto bytes = out.corpus_->sample_bytes();
-  const auto windows = out.corpus_->held_out_windows();
-  out.held_out_count_ = std::min(windows, most_held_out);
-  for (std::uint64_t i = 0; i < out.held_out_count_; ++i) {
-    const auto at = std::span(all).subspan(i * windows / out.held_out_count_ * bytes, bytes);
-    out.held_out_.insert(out.held_out_.end(), at.begin(), at.end());
-  }
+  out.held_out_ = out.corpus_->held_out_samples(most_held_out);
+  out.held_out_count_ = out.held_out_.size() / out.corpus_->sample_bytes();
   return out;
 }
 

@@ -3,6 +3,7 @@
 #include "scenarios/observe/event_log.hpp"
 #include "scenarios/observe/text.hpp"
 #include "scenarios/record/round_bound.hpp"
+#include "scenarios/record/run_files.hpp"
 #include "scenarios/schema/load.hpp"
 
 #include <fmt/format.h>
@@ -68,10 +69,6 @@ result<void> read_lines(const std::filesystem::path& path,
       return failure{fmt::format("cannot read '{}': {}", path.string(), problem.what())};
     }
   }
-}
-
-std::string machine_of(const std::string& actor) {
-  return actor.substr(0, actor.find('#'));
 }
 
 std::string in_words(const explained_step& step) {

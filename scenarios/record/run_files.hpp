@@ -19,6 +19,11 @@
 
 namespace shoal::scenarios {
 
+/// The host in the name of an actor: 'home-3' of 'home-3#0/2'.
+inline std::string machine_of(std::string_view actor) {
+  return std::string(actor.substr(0, actor.find('#')));
+}
+
 /// The path of `name` in `directory`, or of `name`.partial if only this file exists; else empty.
 std::optional<std::filesystem::path> whole_or_partial(const std::filesystem::path& directory,
                                                       std::string_view name);
