@@ -2,8 +2,8 @@
 // command does the same as a scenario with `averaging_study`.
 #include "actors/averaging/aggregator.hpp"
 #include "scenarios/bench/averaging_report.hpp"
+#include "scenarios/observe/output_text.hpp"
 #include "scenarios/observe/summary.hpp"
-#include "scenarios/observe/text.hpp"
 #include "tools/arguments.hpp"
 #include "tools/commands.hpp"
 #include "tools/exit_codes.hpp"

@@ -2,7 +2,7 @@
 // shoal bench square-cube: utilizations of a pipeline by width and round trip.
 #include "kernels/base/result.hpp"
 #include "netem/trace_formats.hpp"
-#include "scenarios/bench/rebalancing.hpp"
+#include "scenarios/bench/rebalancing_on_trace.hpp"
 #include "scenarios/bench/square_cube.hpp"
 #include "tools/arguments.hpp"
 #include "tools/commands.hpp"

@@ -5,7 +5,7 @@
 #include "kernels/base/descriptor.hpp"
 #include "scenarios/chaos/chaos_run.hpp"
 #include "scenarios/methods/method.hpp"
-#include "scenarios/observe/text.hpp"
+#include "scenarios/observe/output_text.hpp"
 #include "tools/arguments.hpp"
 #include "tools/commands.hpp"
 #include "tools/exit_codes.hpp"

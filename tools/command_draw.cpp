@@ -1,5 +1,5 @@
 // shoal draw DIR|CKPT CAPTION...: pictures from a trained model.
-#include "scenarios/compare/model_file.hpp"
+#include "scenarios/compare/find_model.hpp"
 #include "scenarios/observe/run_directory.hpp"
 #include "scenarios/schema/load.hpp"
 #include "tools/arguments.hpp"

@@ -1,5 +1,5 @@
 // shoal evaluate DIR|CKPT: the score of a pre-trained model in a downstream task.
-#include "scenarios/compare/model_file.hpp"
+#include "scenarios/compare/find_model.hpp"
 #include "scenarios/observe/run_directory.hpp"
 #include "scenarios/schema/load.hpp"
 #include "scenarios/schema/option_diff.hpp"

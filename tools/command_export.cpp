@@ -3,7 +3,7 @@
 #include "kernels/learn/checkpoint.hpp"
 #include "kernels/learn/formats/export_model.hpp"
 #include "kernels/learn/formats/tokenizer_json.hpp"
-#include "scenarios/compare/model_file.hpp"
+#include "scenarios/compare/find_model.hpp"
 #include "scenarios/export/export_formats.hpp"
 #include "tools/arguments.hpp"
 #include "tools/commands.hpp"

@@ -1,5 +1,5 @@
 // shoal generate DIR|CKPT: text from a trained model.
-#include "scenarios/compare/model_file.hpp"
+#include "scenarios/compare/find_model.hpp"
 #include "tools/arguments.hpp"
 #include "tools/commands.hpp"
 #include "tools/exit_codes.hpp"

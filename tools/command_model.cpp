@@ -4,7 +4,7 @@
 #include "kernels/learn/formats/model_config.hpp"
 #include "kernels/learn/formats/safetensors.hpp"
 #include "kernels/learn/text_codec.hpp"
-#include "scenarios/compare/model_file.hpp"
+#include "scenarios/compare/find_model.hpp"
 #include "tools/arguments.hpp"
 #include "tools/commands.hpp"
 #include "tools/exit_codes.hpp"

@@ -40,7 +40,7 @@ struct averager_config {
   /// Called when the actor starts. Its values can be read between two rounds, on the same thread,
   /// while the actor lives.
   std::function<void(std::uint32_t index, const averager&)> on_made;
-  duration least_patience = std::chrono::milliseconds(300);
+  duration min_timeout = std::chrono::milliseconds(300);
 };
 
 /// To an averager of the same host: hold these values.

@@ -33,7 +33,7 @@ caf::behavior group_actor::make_behavior() {
                    request_.state_root,
                    {}};
   const auto leader_wait =
-      request_.patience > duration{} ? request_.patience : options_.matchmaking_time;
+      request_.max_wait > duration{} ? request_.max_wait : options_.matchmaking_time;
   const auto wait = leader_wait + request_.awaited;
   last_deadline_ = wait >= options_.matchmaking_time;
   const auto deadline_utc = here().utc_ns() + leader_wait.count();

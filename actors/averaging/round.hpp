@@ -127,7 +127,7 @@ struct round_request {
   /// The number of members if all peers join. A leader with this number closes, and until its
   /// deadline it waits for it. 0: the leader waits for the peers in `expected` and in DHT records.
   std::uint32_t wanted = 0;
-  duration patience{}; ///< how long a leader waits; 0: matchmaking_time
+  duration max_wait{}; ///< how long a leader waits; 0: matchmaking_time
   /// The leader waits so much longer for the peers in `expected`. This time does not count in the
   /// deadline by which peers choose a leader, so the first one that is ready leads.
   duration awaited{};

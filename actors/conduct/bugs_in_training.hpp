@@ -48,7 +48,7 @@ struct split_branch final : conduct {
 
 struct wall_clock final : conduct {
   void ask_for_round(round_request& request) override {
-    request.patience +=
+    request.max_wait +=
         std::chrono::system_clock::now().time_since_epoch() % std::chrono::milliseconds(50);
   }
 };

@@ -75,7 +75,7 @@ bool commit_proofs::wait(waiting what, duration now) {
 std::vector<commit_proofs::question> commit_proofs::ask(duration now) {
   std::vector<question> out;
   for (auto& [round, one] : pending_) {
-    const auto pause = one.asked > 0 ? patience_ : period();
+    const auto pause = one.asked > 0 ? timeout_ : period();
     if (one.asked >= one.commits.size() || now - one.asked_at < pause) continue;
     out.push_back({round, one.commits[one.asked++].from});
     one.asked_at = now;
@@ -103,7 +103,7 @@ std::vector<commit_proofs::waiting> commit_proofs::take(const group_id& round) {
 std::vector<commit_proofs::waiting> commit_proofs::take_hopeless(duration now) {
   std::vector<group_id> which;
   for (const auto& [round, one] : pending_)
-    if (one.asked >= one.commits.size() && now - one.asked_at >= patience_) which.push_back(round);
+    if (one.asked >= one.commits.size() && now - one.asked_at >= timeout_) which.push_back(round);
   std::vector<waiting> out;
   for (const auto& round : which)
     for (auto& one : take(round)) out.push_back(std::move(one));

@@ -5,7 +5,7 @@
 // Steps:
 // - A commit of a proven round is cut down to the entries that its members signed.
 // - Another commit waits, for a moment for the proof that members send by themselves. Then its
-//   first sender is asked for the proof, and after `patience` the next one. When all were asked in
+//   first sender is asked for the proof, and after `timeout` the next one. When all were asked in
 //   vain, the commits of the round are refused.
 //
 // Left out: the number of parts that hold a member's gradient. It is the word of the member that
@@ -36,8 +36,8 @@ public:
   static constexpr std::size_t most_rounds = 1024;
   static constexpr std::size_t most_waiting = 128;
 
-  explicit commit_proofs(std::size_t max_ranges, duration patience = std::chrono::seconds(5))
-      : max_ranges_(max_ranges), patience_(patience) {}
+  explicit commit_proofs(std::size_t max_ranges, duration timeout = std::chrono::seconds(5))
+      : max_ranges_(max_ranges), timeout_(timeout) {}
 
   // -- proven rounds
 
@@ -81,7 +81,7 @@ public:
   bool was_asked(const group_id& round, const member_id& member) const;
   bool waits() const noexcept { return !pending_.empty(); }
   /// How often ask() is due while commits wait.
-  duration period() const noexcept { return patience_ / 5; }
+  duration period() const noexcept { return timeout_ / 5; }
   /// Drops the waiting commits. Their senders repeat them.
   void forget_waiting();
 
@@ -107,7 +107,7 @@ private:
   void release(const waiting& what);
 
   std::size_t max_ranges_;
-  duration patience_;
+  duration timeout_;
   std::map<group_id, round> rounds_;
   std::deque<group_id> order_; // oldest first
   std::map<group_id, pending> pending_;

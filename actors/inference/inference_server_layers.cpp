@@ -81,7 +81,7 @@ void inference_server::loaded() {
   for (const auto whom : move_.begin(held(), target_->layers, placed(), now()))
     if (const auto* other = others_.find(whom))
       send(other->address, stay_request{address(), move_.round(), held().first, held().last});
-  set_timer(move_.by().patience, move_late, move_.round());
+  set_timer(move_.by().timeout, move_late, move_.round());
 }
 
 void inference_server::receive(const stay_request& m) {

@@ -7,7 +7,7 @@
 namespace shoal::actors {
 
 layer_move::layer_move(move_rules by) : rules_(by) {
-  SHOAL_CHECK(by.patience < by.promise, "a promise outlasts the move that relies on it");
+  SHOAL_CHECK(by.timeout < by.promise, "a promise outlasts the move that relies on it");
 }
 
 std::vector<peer_id> layer_move::begin(layer_span mine, layer_span target,
@@ -39,7 +39,7 @@ bool layer_move::promised(peer_id from, std::uint64_t round, layer_span theirs) 
 }
 
 std::optional<layer_span> layer_move::due(duration now) const {
-  if (!target_ || now > asked_at_ + rules_.patience) return std::nullopt;
+  if (!target_ || now > asked_at_ + rules_.timeout) return std::nullopt;
   for (auto layer = mine_.first; layer < mine_.last; ++layer)
     if (std::none_of(asked_.begin(), asked_.end(), [&](const auto& each) {
           return each.second && each.second->first <= layer && layer < each.second->last;

@@ -2,9 +2,9 @@
 // machine.
 //   ask      the mover asks the other servers that hold its layers to stay
 //   promise  a server that does not move itself promises to keep its layers for `promise`
-//   move     within `patience` after the question, if each of the mover's layers has a server that
+//   move     within `timeout` after the question, if each of the mover's layers has a server that
 //            has promised
-// A promise begins after the question, and `patience` is shorter than `promise`. So each layer that
+// A promise begins after the question, and `timeout` is shorter than `promise`. So each layer that
 // the mover leaves still has a server then, unless that server dies or is drained. A server that
 // has promised begins no move. Two servers that ask at once refuse each other. Records in the DHT
 // may be late or wrong: they only say whom to ask.
@@ -24,7 +24,7 @@
 namespace shoal::actors {
 
 struct move_rules {
-  duration patience = std::chrono::seconds(5);
+  duration timeout = std::chrono::seconds(5);
   duration promise = std::chrono::seconds(15);
 };
 

@@ -401,8 +401,8 @@ void stage_peer::start_round() {
   // Otherwise a second group of the stage would lose its gradients.
   if (attempts_ == 0) tries_since_ = now();
   const auto waited = now() - tries_since_;
-  request.known_samples = waited < options_.patience ? std::max(known, whole_batch()) : known;
-  if (waited < 2 * options_.patience) request.quorum = request.known_samples;
+  request.known_samples = waited < options_.batch_timeout ? std::max(known, whole_batch()) : known;
+  if (waited < 2 * options_.batch_timeout) request.quorum = request.known_samples;
   // Peers without gradients are not in a quorum, but they need the step.
   request.grace = 2 * options_.refresh;
   request.rate_up = here().rate_up();
@@ -418,7 +418,7 @@ void stage_peer::round_ended(const round_result& result) {
   if (mode_ != mode::averaging) return;
   counted_ = result.parts.empty() ? 0 : result.parts.front().weight;
   for (const auto& part : result.parts) counted_ = std::min(counted_, part.weight);
-  const bool doubtful = now() - tries_since_ >= options_.patience;
+  const bool doubtful = now() - tries_since_ >= options_.batch_timeout;
   if (result.succeeded() && (counted_ >= whole_batch() || doubtful)) return step(result);
   mode_ = mode::serving;
   const auto pause = static_cast<double>(std::min<std::uint64_t>(attempts_, 8)) *

@@ -8,8 +8,8 @@
 //
 // So the parameters of a batch are those of one epoch in every stage, and a step is the whole
 // model's. A mean that lacks samples makes no step. Then the trainers compute the gradients of dead
-// peers again. After `patience` without a whole batch, the peers take all gradients that are known,
-// and after twice that time those of any half.
+// peers again. After `batch_timeout` without a whole batch, the peers take all gradients that are
+// known, and after twice that time those of any half.
 //
 // With `rebalance_every`, the peers read the loads of all stages that often. The peer that
 // rebalancing.hpp names moves after its next step, when it holds no gradient, if that helps. It
@@ -61,7 +61,7 @@ struct stage_peer_config {
   duration record_lifetime = std::chrono::seconds(10);
   duration state_timeout = std::chrono::seconds(60);
   duration rebalance_every{}; ///< 0: never
-  duration patience = std::chrono::seconds(60);
+  duration batch_timeout = std::chrono::seconds(60);
   std::size_t most_waiting = 256;
   /// Called after each step of this peer, with the stage and its new state. May be empty.
   std::function<void(std::uint32_t, const state_ptr&)> on_step;

@@ -110,7 +110,7 @@ std::vector<chain_point> chain_follower::locator() const {
 }
 
 std::vector<chain_follower::question>
-chain_follower::ask(const progress_table& claims, std::optional<duration> patience, duration now) {
+chain_follower::ask(const progress_table& claims, std::optional<duration> max_wait, duration now) {
   expire(now);
   // A branch that no peer claims any more has no donors, so it leads nobody.
   if (!ahead_.empty() &&
@@ -129,7 +129,7 @@ chain_follower::ask(const progress_table& claims, std::optional<duration> patien
   for (const auto& [peer, e] : claims.entries()) {
     const auto claim = claim_of(e.what);
     if (e.what.arriving != 0 || knows(claim) || waits(claim)) continue;
-    if (patience && claim.epoch == own_.head().epoch + 1 && now - e.changed < *patience) continue;
+    if (max_wait && claim.epoch == own_.head().epoch + 1 && now - e.changed < *max_wait) continue;
     ++claimants[claim];
     const auto known = asked_.find(peer);
     if (known != asked_.end() && (known->second.claim == claim || now < known->second.not_before))

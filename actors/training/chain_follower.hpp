@@ -82,9 +82,9 @@ public:
     caf::actor to;
     std::vector<chain_point> locator;
   };
-  /// The questions that are due. With `patience`, the owner is in a round, which may itself lead to
+  /// The questions that are due. With `max_wait`, the owner is in a round, which may itself lead to
   /// the next state. Claims of the next epoch then count only when they are so old.
-  std::vector<question> ask(const progress_table& claims, std::optional<duration> patience,
+  std::vector<question> ask(const progress_table& claims, std::optional<duration> max_wait,
                             duration now);
   duration timeout() const noexcept { return how_.timeout; }
   /// The number of members that a round from the own head needs, so that its step leads all others

@@ -178,7 +178,7 @@ void delayed_peer::average() {
   request.weight = given_->samples;
   request.expected = expected();
   request.known_samples = contributions_known();
-  request.patience = others_jobs();
+  request.max_wait = others_jobs();
   contribution_.begin(*state(), given_->sum->values, given_->samples, request);
   ++round_attempts_;
   start_group(std::move(request), options_.averaging);

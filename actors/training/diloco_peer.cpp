@@ -292,7 +292,7 @@ void diloco_peer::start_round() {
   request.known_samples = 1 + others().peers_on(own_branch()).size();
   request.quorum = how_.quorum;
   request.grace = how_.grace;
-  request.patience = 4 * options_.averaging.poll_interval;
+  request.max_wait = 4 * options_.averaging.poll_interval;
   request.awaited = longest_wait();
   // The peer may have taken further steps while it read the records.
   const auto given = std::exchange(given_, nullptr);

@@ -167,7 +167,7 @@ void peer::start_round() {
   request.weight = held().counted();
   request.expected = expected();
   request.known_samples = samples_known();
-  request.patience = others_jobs();
+  request.max_wait = others_jobs();
   options_.conduct->ask_for_round(request);
   if (options_.averaging.guard) request.blocks = blocks_;
   contribution_.begin(*state(), sum_->values, held().counted(), request);

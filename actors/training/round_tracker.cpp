@@ -13,8 +13,8 @@ void round_tracker::prepare(round_request& request, averaging_config& how) const
   // On lines with long delays, the configured time may be too short for any group.
   how.matchmaking_time *= std::clamp(missed_groups_, 1, most_stretch);
   request.rate_factors = rates_.factors();
-  request.patience = missed_groups_ > 1 ? how.matchmaking_time
-                                        : std::min(std::max(gathering_.value(), request.patience),
+  request.max_wait = missed_groups_ > 1 ? how.matchmaking_time
+                                        : std::min(std::max(gathering_.value(), request.max_wait),
                                                    how.matchmaking_time);
 }
 

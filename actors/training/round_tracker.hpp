@@ -13,7 +13,7 @@ public:
   explicit round_tracker(const averaging_config& config)
       : gathering_(4 * config.poll_interval, config.matchmaking_time) {}
 
-  /// Sets rate factors and waiting times. The method's own `request.patience` is a lower bound for
+  /// Sets rate factors and waiting times. The method's own `request.max_wait` is a lower bound for
   /// the wait of a leader.
   void prepare(round_request& request, averaging_config& how) const;
   void learn(const round_result& result, duration now);

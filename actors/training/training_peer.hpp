@@ -8,7 +8,7 @@
 // implements the virtual functions below, and calls the others:
 // - compute(work, samples, then) runs a job on the device and then calls `then` in the actor.
 // - start_group(request, how) looks for a group and averages `request.values`, which may be a part
-//   of the parameters. `how` has the minimum group size, and `request.patience` the time that a
+//   of the parameters. `how` has the minimum group size, and `request.max_wait` the time that a
 //   leader waits for latecomers.
 // - set_state(state) takes a step of the method's own. keep_served(before, step) keeps the former
 //   state for downloads.

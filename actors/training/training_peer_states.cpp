@@ -104,10 +104,10 @@ void training_peer::stepped_by(const step_ptr& step) {
 void training_peer::ask_for_chains() {
   if (!parts_->follower || draining_) return;
   // The round of this peer may itself lead to the claimed state.
-  std::optional<duration> patience;
-  if (mode_ == mode::averaging) patience = 2 * options_.averaging.poll_interval;
-  if (mode_ == mode::stepping) patience = options_.averaging.round_timeout;
-  for (const auto& question : parts_->follower->ask(others(), patience, now())) ask(question);
+  std::optional<duration> max_wait;
+  if (mode_ == mode::averaging) max_wait = 2 * options_.averaging.poll_interval;
+  if (mode_ == mode::stepping) max_wait = options_.averaging.round_timeout;
+  for (const auto& question : parts_->follower->ask(others(), max_wait, now())) ask(question);
 }
 
 void training_peer::ask(const chain_follower::question& what) {

@@ -125,8 +125,8 @@ result<credentials> load_credentials(const std::filesystem::path& folder) {
           std::vector<grpc::experimental::IdentityKeyCertPair>{{key, keys->certificate_pem}}));
   channel.watch_root_certs();
   channel.watch_identity_key_cert_pairs();
-  // The moderator certifies names of nodes, not DNS names of hosts. The station checks the node's
-  // name after its hello.
+  // The moderator certifies names of nodes, not DNS names of hosts. The local host checks the
+  // node's name after its hello.
   channel.set_certificate_verifier(std::make_shared<grpc::experimental::NoOpCertificateVerifier>());
   channel.set_check_call_host(false);
   out.channel = grpc::experimental::TlsCredentials(channel);

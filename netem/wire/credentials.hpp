@@ -1,9 +1,9 @@
 // A node's keys as gRPC credentials, and the admission check of a swarm. Both sides use TLS 1.3,
 // each with the certificate that the moderator issued.
 //
-// The TLS handshake proves that a peer holds the private key of its certificate. The station checks
-// the certificate itself before it reads anything from the stream (station_links.cpp). At that
-// point the refusal can carry a reason: expired, revoked, of another moderator.
+// The TLS handshake proves that a peer holds the private key of its certificate. The local host
+// checks the certificate itself before it reads anything from the stream (local_host_links.cpp). At
+// that point the refusal can carry a reason: expired, revoked, of another moderator.
 #pragma once
 
 #include "kernels/base/result.hpp"

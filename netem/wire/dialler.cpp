@@ -39,9 +39,9 @@ std::vector<std::size_t> join_list::due(duration now,
 }
 
 std::optional<join_list::attempt> join_list::begin(std::size_t entry, duration now,
-                                                   duration patience) {
+                                                   duration timeout) {
   if (entry >= entries_.size() || entries_[entry].dialling) return {};
-  entries_[entry].next_try = now + patience;
+  entries_[entry].next_try = now + timeout;
   return attempt{entries_[entry].where, &entries_[entry].dialling};
 }
 

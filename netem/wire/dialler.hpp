@@ -56,7 +56,7 @@ public:
     std::shared_ptr<host_link>* slot;
   };
   /// Begins to dial. Returns nothing if the entry is gone or is being dialled.
-  std::optional<attempt> begin(std::size_t entry, duration now, duration patience);
+  std::optional<attempt> begin(std::size_t entry, duration now, duration timeout);
   /// A link with some host is up.
   void linked() noexcept { was_linked_ = true; }
   /// The dialled link to `host` is up.

@@ -39,7 +39,7 @@ struct link_phase {
 
 inline constexpr std::size_t longest_hello = 4096; // bytes
 
-/// Requires: the caller read `phase` under the station's lock, since a link's pipes may move to
+/// Requires: the caller read `phase` under the local host's lock, since a link's pipes may move to
 /// another link before it is up.
 /// Complexity: constant.
 frame_step step_of(const link_phase& phase, frame_kind kind, std::size_t bytes);

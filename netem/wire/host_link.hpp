@@ -1,5 +1,5 @@
 // One link to another host: a pipe for control, a pipe for bulk, and the link's state. The
-// station's lock guards all fields except those that say otherwise.
+// local_host's lock guards all fields except those that say otherwise.
 #pragma once
 
 #include "kernels/base/units.hpp"
@@ -76,8 +76,8 @@ struct host_link {
 
   std::uint64_t token = 0; ///< both hellos carry it
   bool dialled = false;    ///< by this host
-  std::mutex greeting;     ///< held while a hello is checked; taken before the station's lock
-  // The station's lock guards writes; any thread may read.
+  std::mutex greeting;     ///< held while a hello is checked; taken before the local host's lock
+  // The local host's lock guards writes; any thread may read.
   std::atomic<bool> up{false}, closed{false}, misbehaved{false};
   direction pipes[2];                                         ///< control, bulk
   std::atomic<duration> last_sent[2]{duration{}, duration{}}; ///< one for each pipe; any thread
@@ -109,7 +109,7 @@ struct host_link {
   };
   std::deque<traffic> lately; ///< the last minute, the oldest first
 
-  /// The other side, as conduct.hpp knows it.
+  /// The other side, as fault_record.hpp knows it.
   const std::string& who() const noexcept {
     return certified.identity.empty() ? theirs.name : certified.identity;
   }

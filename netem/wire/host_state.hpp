@@ -1,13 +1,13 @@
-// The state behind a station's lock: the links of one host, the hosts that it knows, and its plans
-// to reach them. It is a plain state machine. It calls pipes only, and returns the work that needs
-// the lock to be free.
+// The state behind a local host's lock: the links of one host, the hosts that it knows, and its
+// plans to reach them. It is a plain state machine. It calls pipes only, and returns the work that
+// needs the lock to be free.
 #pragma once
 
 #include "kernels/base/rng.hpp"
 #include "netem/carrier.hpp"
-#include "netem/wire/conduct.hpp"
 #include "netem/wire/context.hpp"
 #include "netem/wire/dialler.hpp"
+#include "netem/wire/fault_record.hpp"
 #include "netem/wire/handshake.hpp"
 #include "netem/wire/link_frames.hpp"
 #include "netem/wire/link_list.hpp"
@@ -166,7 +166,7 @@ public:
   link_list links;
   remote_hosts hosts;
   join_list joins;
-  conduct faults;
+  fault_record faults;
 
 private:
   hello own_hello(std::uint64_t token) const;

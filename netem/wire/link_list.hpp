@@ -10,7 +10,7 @@
 
 namespace shoal::netem::wire {
 
-/// Thread safety: none; the station's lock guards it.
+/// Thread safety: none; the local host's lock guards it.
 class link_list {
 public:
   using link_ptr = std::shared_ptr<host_link>;

@@ -213,10 +213,10 @@ public:
     builder.SetMaxReceiveMessageSize(static_cast<int>(max_grpc_bytes));
     builder.SetMaxSendMessageSize(-1);
     builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
-                               static_cast<int>(options_.patience.count()));
+                               static_cast<int>(options_.timeout.count()));
     // Closes connections that shake hands and open no stream, and those whose stream has ended.
     builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS,
-                               static_cast<int>(options_.patience.count()));
+                               static_cast<int>(options_.timeout.count()));
     builder.AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES,
                                static_cast<int>(options_.pipes.lookahead_bytes));
     builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, 1 << 20);
@@ -320,7 +320,7 @@ private:
         accept_again_.reset();
         watch(socket_.get(), EPOLLIN);
       }
-      const auto late = steady::now() - options_.patience;
+      const auto late = steady::now() - options_.timeout;
       while (!order_.empty() && order_.front().first <= late) {
         const auto which = order_.front();
         order_.pop_front();

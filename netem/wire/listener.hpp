@@ -1,5 +1,5 @@
 // The listening socket of a host. A gate stands in front of gRPC and closes a connection whose
-// first bytes are not the protocol's, or that stays silent for `patience`. A closed connection is
+// first bytes are not the protocol's, or that stays silent for `timeout`. A closed connection is
 // counted, and costs no memory in gRPC. The gate also limits the waiting connections, in all and
 // from one address.
 #pragma once
@@ -24,8 +24,8 @@ namespace shoal::netem::wire {
 struct listener_options {
   address at; ///< port 0: any that is free
   std::shared_ptr<grpc::ServerCredentials> credentials;
-  bool tls = false;                         ///< the first bytes must be a TLS handshake
-  std::chrono::milliseconds patience{5000}; ///< for the first bytes, and for the handshake
+  bool tls = false;                        ///< the first bytes must be a TLS handshake
+  std::chrono::milliseconds timeout{5000}; ///< for the first bytes, and for the handshake
   /// Connections that have sent nothing yet.
   std::size_t most_waiting = 256, most_waiting_from_one = 64;
   std::size_t most_in_handshake = 256, most_in_handshake_from_one = 64;

@@ -3,7 +3,7 @@
 #include "netem/coordinator.hpp"
 #include "netem/wire/admission_with_bans.hpp"
 #include "netem/wire/context.hpp"
-#include "netem/wire/station.hpp"
+#include "netem/wire/local_host.hpp"
 
 #include <thread>
 
@@ -34,40 +34,40 @@ void network::use(caf::actor_system& system, fabric& net) {
 }
 
 void network::close() {
-  std::map<host_index, std::shared_ptr<station>> all;
+  std::map<host_index, std::shared_ptr<local_host>> all;
   {
     std::lock_guard guard(mutex_);
-    all.swap(stations_);
+    all.swap(hosts_);
   }
   for (auto& [host, each] : all) each->close();
 }
 
 result<void> network::open(host_index host, host_options options) {
-  auto made = std::make_shared<station>(shared_, host, std::move(options));
+  auto made = std::make_shared<local_host>(shared_, host, std::move(options));
   if (auto done = made->open(); !done) return done;
   std::lock_guard guard(mutex_);
-  stations_[host] = std::move(made);
+  hosts_[host] = std::move(made);
   return {};
 }
 
-std::shared_ptr<station> network::station_of(host_index host) const {
+std::shared_ptr<local_host> network::host_at(host_index host) const {
   std::lock_guard guard(mutex_);
-  const auto found = stations_.find(host);
-  return found == stations_.end() ? nullptr : found->second;
+  const auto found = hosts_.find(host);
+  return found == hosts_.end() ? nullptr : found->second;
 }
 
 address network::listens_at(host_index host) const {
-  const auto at = station_of(host);
+  const auto at = host_at(host);
   return at ? at->listens_at() : address{};
 }
 void network::introduce(host_index host, const caf::actor& service) {
-  if (const auto at = station_of(host)) at->introduce(service);
+  if (const auto at = host_at(host)) at->introduce(service);
 }
 void network::join(host_index host, const address& where) {
-  if (const auto at = station_of(host)) at->join(where);
+  if (const auto at = host_at(host)) at->join(where);
 }
 void network::leave(host_index host) {
-  const auto at = station_of(host);
+  const auto at = host_at(host);
   if (!at) return;
   at->leave();
   // A process that ends takes its queued frames with it, and then the others would wait for it.
@@ -77,7 +77,7 @@ void network::leave(host_index host) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
 }
 std::vector<connected_peer> network::connected_peers(host_index host) const {
-  const auto at = station_of(host);
+  const auto at = host_at(host);
   return at ? at->connected_peers() : std::vector<connected_peer>{};
 }
 
@@ -86,7 +86,7 @@ network_counts network::counts() const {
   shared_->add_counts(out);
   auto all = [this] {
     std::lock_guard guard(mutex_);
-    return stations_;
+    return hosts_;
   }();
   for (const auto& [host, each] : all) each->add_counts(out);
   return out;
@@ -94,22 +94,22 @@ network_counts network::counts() const {
 
 void network::carry(netem::endpoint from, netem::endpoint to, caf::mailbox_element_ptr element,
                     std::uint64_t bytes, bool bulk) {
-  if (const auto at = station_of(from.host)) at->carry(from, to, std::move(element), bytes, bulk);
+  if (const auto at = host_at(from.host)) at->carry(from, to, std::move(element), bytes, bulk);
 }
 void network::watch(host_index from, netem::endpoint of) {
-  if (const auto at = station_of(from)) at->watch(of);
+  if (const auto at = host_at(from)) at->watch(of);
 }
 void network::ended(netem::endpoint of) {
-  if (const auto at = station_of(of.host)) at->actor_ended(of.ordinal);
+  if (const auto at = host_at(of.host)) at->actor_ended(of.ordinal);
 }
 void network::killed(host_index host, kill_scope scope) {
-  const auto at = station_of(host);
+  const auto at = host_at(host);
   if (!at) return;
   at->fall_silent();
   if (scope == kill_scope::machine) return;
   {
     std::lock_guard guard(mutex_);
-    stations_.erase(host);
+    hosts_.erase(host);
   }
   at->close();
 }

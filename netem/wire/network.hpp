@@ -95,7 +95,7 @@ struct wire_options {
   duration detection_time = std::chrono::seconds(5);
   /// The time limit from the opening of a stream to its hello.
   duration hello_time = std::chrono::seconds(5);
-  /// The first ban of a host that breaks the protocol; see conduct.hpp.
+  /// The first ban of a host that breaks the protocol; see fault_record.hpp.
   duration ban_time = std::chrono::seconds(60);
   duration most_clock_difference = std::chrono::minutes(2);
   std::size_t most_queued = std::size_t{512} << 20;       ///< bytes that wait for one host
@@ -164,7 +164,7 @@ struct network_counts {
 };
 
 struct context;
-class station;
+class local_host;
 
 class network final : public carrier {
 public:
@@ -197,11 +197,11 @@ public:
   void killed(host_index host, kill_scope scope) override;
 
 private:
-  std::shared_ptr<station> station_of(host_index host) const;
+  std::shared_ptr<local_host> host_at(host_index host) const;
 
   std::shared_ptr<context> shared_;
-  mutable std::mutex mutex_; // guards stations_
-  std::map<host_index, std::shared_ptr<station>> stations_;
+  mutable std::mutex mutex_; // guards hosts_
+  std::map<host_index, std::shared_ptr<local_host>> hosts_;
 };
 
 } // namespace shoal::netem::wire

@@ -14,7 +14,7 @@ namespace shoal::netem::wire {
 /// The share of the line for bulk. Headers, acknowledgements and small messages need the rest.
 inline constexpr double paced_share = 0.94;
 
-/// Thread safety: none; the station's lock guards it.
+/// Thread safety: none; the local host's lock guards it.
 class pacer {
 public:
   /// `uplink`: bits per second; 0: no pacing.

@@ -15,7 +15,7 @@ namespace shoal::netem::wire {
 /// The links that one host may have over a relay, which remembers both directions of each.
 inline constexpr std::size_t most_links_relayed = 512;
 
-/// Thread safety: none; the station's lock guards it.
+/// Thread safety: none; the local host's lock guards it.
 class relays {
 public:
   /// `budget`: the bytes that may be relayed in all; 0: this host is not a relay.

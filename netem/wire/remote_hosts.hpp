@@ -53,7 +53,7 @@ struct remote {
   connected_peer as_connected_peer(duration now) const;
 };
 
-/// Thread safety: none; the station's lock guards it.
+/// Thread safety: none; the local host's lock guards it.
 class remote_hosts {
 public:
   /// `node_of` and `address_of` ask the process about a host. An empty address means unknown.

@@ -29,7 +29,7 @@ result<std::string> send_control_request(const address& where, const std::string
                                          const std::shared_ptr<grpc::ChannelCredentials>& channel,
                                          const std::shared_ptr<const admission>& admits,
                                          const std::string& question,
-                                         std::chrono::milliseconds patience) {
+                                         std::chrono::milliseconds timeout) {
   // Both callbacks may come after we have given up.
   struct outcome {
     std::promise<result<std::string>> said;
@@ -72,8 +72,8 @@ result<std::string> send_control_request(const address& where, const std::string
   frame asked;
   asked.head.assign(question.begin(), question.end());
   through->send(std::move(asked));
-  if (answer.wait_for(patience) != std::future_status::ready)
-    out->tell(failure{fmt::format("{}: no answer in {} s", at, patience.count() / 1000.0)});
+  if (answer.wait_for(timeout) != std::future_status::ready)
+    out->tell(failure{fmt::format("{}: no answer in {} s", at, timeout.count() / 1000.0)});
   auto said = answer.get();
   through->close();
   return said;

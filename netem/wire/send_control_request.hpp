@@ -28,7 +28,7 @@ frame to_frame(const control_answer& what);
 /// Decodes an answer. Returns nothing if there are no bytes. A first byte other than yes means no.
 std::optional<control_answer> read_control_answer(std::span<const std::byte> bytes);
 
-/// Asks the host at `where`, and waits at most `patience`. `name`: the expected name of the host;
+/// Asks the host at `where`, and waits at most `timeout`. `name`: the expected name of the host;
 /// empty: any admitted host. `channel` and `admits` are null without keys.
 /// Errors: no host listens, no answer in time, either side refuses the other, the host's own
 /// message if it does not carry out the request.
@@ -36,6 +36,6 @@ result<std::string> send_control_request(const address& where, const std::string
                                          const std::shared_ptr<grpc::ChannelCredentials>& channel,
                                          const std::shared_ptr<const admission>& admits,
                                          const std::string& question,
-                                         std::chrono::milliseconds patience);
+                                         std::chrono::milliseconds timeout);
 
 } // namespace shoal::netem::wire

@@ -279,7 +279,7 @@ private:
         first = at;
       }
       if (in_vain(begins, order, at, end)) {
-        // The members wait for the missing ones until their patience is over.
+        // The members wait for the missing ones until `max_wait` is over.
         for (auto i = at; i < end; ++i) begins[order[i]].available = false;
         longest = std::max(longest, to_seconds(config_for(0).round.matchmaking_time));
       }

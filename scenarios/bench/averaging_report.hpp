@@ -2,7 +2,7 @@
 // study print the same table.
 #pragma once
 
-#include "scenarios/bench/averaging_study.hpp"
+#include "scenarios/bench/run_averaging_study.hpp"
 #include "scenarios/programs/program_run.hpp"
 
 #include <nlohmann/json.hpp>

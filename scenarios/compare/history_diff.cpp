@@ -3,7 +3,7 @@
 #include "kernels/base/check.hpp"
 #include "kernels/base/units.hpp"
 #include "scenarios/observe/event_log.hpp"
-#include "scenarios/observe/text.hpp"
+#include "scenarios/observe/output_text.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

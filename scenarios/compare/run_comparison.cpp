@@ -2,7 +2,7 @@
 
 #include "kernels/base/stats.hpp"
 #include "kernels/base/units.hpp"
-#include "scenarios/observe/text.hpp"
+#include "scenarios/observe/output_text.hpp"
 #include "scenarios/schema/diagnostic.hpp"
 
 #include <fmt/format.h>

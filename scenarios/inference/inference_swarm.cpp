@@ -74,7 +74,7 @@ world_options inference_world(const inference_swarm& what) {
 class swarm_run {
 public:
   explicit swarm_run(const inference_swarm& what)
-      : what_(what), watch_(layers_of(what), actors::move_rules{}.patience),
+      : what_(what), watch_(layers_of(what), actors::move_rules{}.timeout),
         world_(inference_world(what), {what.delay, what.rate}),
         lives_(
             world_.in(),

@@ -8,7 +8,7 @@
 #include "actors/training/observations.hpp"
 #include "kernels/base/check.hpp"
 #include "kernels/base/rng.hpp"
-#include "scenarios/observe/text.hpp"
+#include "scenarios/observe/output_text.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

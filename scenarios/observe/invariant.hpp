@@ -3,7 +3,7 @@
 #pragma once
 
 #include "kernels/base/units.hpp"
-#include "scenarios/observe/text.hpp"
+#include "scenarios/observe/output_text.hpp"
 
 #include <cstdint>
 #include <string>

@@ -3,7 +3,7 @@
 #include "actors/averaging/observations.hpp"
 #include "actors/data/observations.hpp"
 #include "kernels/base/whole_number.hpp"
-#include "scenarios/observe/text.hpp"
+#include "scenarios/observe/output_text.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -138,7 +138,7 @@ result<node_report> node_report_from_json(std::string_view text) {
   }
 }
 
-void node_diary::observe(duration now, const actors::observation& what) {
+void node_facts::observe(duration now, const actors::observation& what) {
   if (const auto* changed = actors::get_if<actors::phase_changed>(&what)) {
     phase_ = changed->phase;
     epoch_ = std::max(epoch_, changed->epoch);
@@ -161,7 +161,7 @@ void node_diary::observe(duration now, const actors::observation& what) {
   }
 }
 
-void node_diary::fill(duration now, node_report& into) const {
+void node_facts::fill(duration now, node_report& into) const {
   into.phase = phase_name(phase_);
   into.epoch = epoch_;
   into.samples = samples_;

@@ -70,7 +70,7 @@ std::string to_json(const node_report& what);
 result<node_report> node_report_from_json(std::string_view text);
 
 /// Collects the facts of a node_report. Thread safety: none. Memory: bounded.
-class node_diary {
+class node_facts {
 public:
   void observe(duration now, const actors::observation& what);
   /// Fills in phase, epoch, samples and rounds, as far as they are known.

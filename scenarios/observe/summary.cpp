@@ -2,7 +2,7 @@
 
 #include "actors/reasons.hpp"
 #include "kernels/base/units.hpp"
-#include "scenarios/observe/text.hpp"
+#include "scenarios/observe/output_text.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -1,6 +1,6 @@
 #include "scenarios/observe/transfer_log.hpp"
 
-#include "scenarios/observe/text.hpp"
+#include "scenarios/observe/output_text.hpp"
 
 #include <fmt/format.h>
 

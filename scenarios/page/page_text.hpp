@@ -2,7 +2,7 @@
 // tree.
 #pragma once
 
-#include "scenarios/observe/text.hpp"
+#include "scenarios/observe/output_text.hpp"
 
 #include <fmt/format.h>
 

@@ -2,8 +2,8 @@
 
 #include "scenarios/observe/case_book.hpp"
 #include "scenarios/observe/guard_book.hpp"
+#include "scenarios/observe/output_text.hpp"
 #include "scenarios/observe/run_directory.hpp"
-#include "scenarios/observe/text.hpp"
 #include "scenarios/page/run_facts.hpp"
 #include "scenarios/record/run_files.hpp"
 #include "scenarios/record/study_directory.hpp"

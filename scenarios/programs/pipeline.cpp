@@ -4,7 +4,7 @@
 
 #include "scenarios/pipeline/pipeline_report.hpp"
 #include "scenarios/programs/program.hpp"
-#include "scenarios/schema/check.hpp"
+#include "scenarios/schema/check_scenario.hpp"
 #include "scenarios/schema/checking.hpp"
 #include "scenarios/schema/hosts.hpp"
 

@@ -1,7 +1,7 @@
 // The program 'training': a swarm trains a model. Every section of a scenario file but those of
 // other programs belongs to it.
 #include "scenarios/programs/program.hpp"
-#include "scenarios/schema/check.hpp"
+#include "scenarios/schema/check_scenario.hpp"
 #include "scenarios/schema/hosts.hpp"
 
 #include <fmt/format.h>

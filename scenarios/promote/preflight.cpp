@@ -1,6 +1,6 @@
 #include "scenarios/promote/preflight.hpp"
 
-#include "scenarios/observe/text.hpp"
+#include "scenarios/observe/output_text.hpp"
 #include "scenarios/promote/promoted_scenario.hpp"
 
 #include <fmt/format.h>

@@ -1,6 +1,6 @@
 #include "scenarios/promote/promoted_scenario.hpp"
 
-#include "scenarios/observe/text.hpp"
+#include "scenarios/observe/output_text.hpp"
 #include "scenarios/roles/role.hpp"
 #include "scenarios/schema/describe.hpp"
 #include "scenarios/workloads/workload.hpp"

@@ -1,7 +1,7 @@
 #include "scenarios/record/explain.hpp"
 
 #include "scenarios/observe/event_log.hpp"
-#include "scenarios/observe/text.hpp"
+#include "scenarios/observe/output_text.hpp"
 #include "scenarios/record/round_bound.hpp"
 #include "scenarios/record/run_files.hpp"
 #include "scenarios/schema/load.hpp"

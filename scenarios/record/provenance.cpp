@@ -1,6 +1,6 @@
 #include "scenarios/record/provenance.hpp"
 
-#include "scenarios/observe/text.hpp"
+#include "scenarios/observe/output_text.hpp"
 #include "scenarios/record/version.hpp"
 
 #include <fmt/format.h>

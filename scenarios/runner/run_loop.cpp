@@ -109,14 +109,14 @@ duration runner::state::run_world(bool& interrupted) {
   const auto stays = options.node && goal.reached()
                          ? in->clock().now() + 2 * what.network.detection_time
                          : duration{};
-  auto patience = in->clock().now() + 2 * what.averaging.round_timeout;
+  auto deadline = in->clock().now() + 2 * what.averaging.round_timeout;
   // Members of a round stay until its audits and cases are over.
   if (what.security.kind == security_kind::btard)
-    patience += actors::guard_options::longest_stay(what.security.duty_time);
+    deadline += actors::guard_options::longest_stay(what.security.duty_time);
   do {
     in->clock().run(in->clock().now() + (simulated() ? duration(std::chrono::seconds(1)) : slice));
     look("ending");
-  } while (((!quiet() && in->clock().now() < patience) || in->clock().now() < stays) &&
+  } while (((!quiet() && in->clock().now() < deadline) || in->clock().now() < stays) &&
            !in->broken());
   if (options.node) {
     const auto host = in->net().host_on(role.peer ? machines[*role.peer] : shards.front().machine);

@@ -1,6 +1,6 @@
 #include "scenarios/schema/check_churn.hpp"
 
-#include "scenarios/schema/check.hpp"
+#include "scenarios/schema/check_scenario.hpp"
 #include "scenarios/schema/checking.hpp"
 #include "scenarios/schema/churn_traces.hpp"
 #include "scenarios/schema/guess.hpp"

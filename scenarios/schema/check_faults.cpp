@@ -1,6 +1,6 @@
 #include "scenarios/schema/check_faults.hpp"
 
-#include "scenarios/schema/check.hpp"
+#include "scenarios/schema/check_scenario.hpp"
 #include "scenarios/schema/checking.hpp"
 #include "scenarios/schema/guess.hpp"
 #include "scenarios/schema/hosts.hpp"

@@ -1,6 +1,6 @@
 #include "scenarios/schema/churn_traces.hpp"
 
-#include "scenarios/schema/check.hpp"
+#include "scenarios/schema/check_scenario.hpp"
 #include "scenarios/schema/describe.hpp"
 #include "scenarios/schema/hosts.hpp"
 

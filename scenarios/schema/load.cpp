@@ -1,8 +1,8 @@
 #include "scenarios/schema/load.hpp"
 
 #include "scenarios/programs/program.hpp"
-#include "scenarios/schema/check.hpp"
 #include "scenarios/schema/check_churn.hpp"
+#include "scenarios/schema/check_scenario.hpp"
 #include "scenarios/schema/devices.hpp"
 #include "scenarios/schema/inventory.hpp"
 #include "scenarios/schema/lines.hpp"

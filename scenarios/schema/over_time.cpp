@@ -1,6 +1,6 @@
 #include "scenarios/schema/over_time.hpp"
 
-#include "scenarios/schema/check.hpp"
+#include "scenarios/schema/check_scenario.hpp"
 #include "scenarios/schema/checking.hpp"
 
 #include <fmt/format.h>

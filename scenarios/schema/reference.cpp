@@ -1,6 +1,6 @@
 // Generates docs/scenario.md: one table for every part of a scenario, from the describe()
 // functions.
-#include "scenarios/schema/check.hpp"
+#include "scenarios/schema/check_scenario.hpp"
 #include "scenarios/schema/load.hpp"
 #include "scenarios/schema/rule_text.hpp"
 #include "scenarios/schema/values.hpp"

@@ -1,7 +1,7 @@
 #include "scenarios/sweep/plan.hpp"
 
 #include "kernels/base/digest.hpp"
-#include "scenarios/observe/text.hpp"
+#include "scenarios/observe/output_text.hpp"
 #include "scenarios/programs/program.hpp"
 #include "scenarios/schema/document.hpp"
 #include "scenarios/schema/load.hpp"

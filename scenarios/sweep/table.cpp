@@ -3,7 +3,7 @@
 #include "kernels/base/check.hpp"
 #include "kernels/base/stats.hpp"
 #include "kernels/base/student_t.hpp"
-#include "scenarios/observe/text.hpp"
+#include "scenarios/observe/output_text.hpp"
 #include "scenarios/record/run_files.hpp"
 
 #include <fmt/format.h>

@@ -17,7 +17,7 @@
 #include "kernels/learn/albert_description.hpp"
 #include "kernels/transformer_flops.hpp"
 #include "scenarios/methods/method.hpp"
-#include "scenarios/schema/check.hpp"
+#include "scenarios/schema/check_scenario.hpp"
 #include "scenarios/schema/describe.hpp"
 #include "scenarios/workloads/check_texts.hpp"
 #include "scenarios/workloads/prepared.hpp"

@@ -1,7 +1,7 @@
 #include "scenarios/workloads/check_texts.hpp"
 
 #include "kernels/learn/text_file.hpp"
-#include "scenarios/schema/check.hpp"
+#include "scenarios/schema/check_scenario.hpp"
 #include "scenarios/schema/hosts.hpp"
 
 #include <fmt/format.h>

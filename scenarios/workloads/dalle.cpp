@@ -21,7 +21,7 @@
 #include "kernels/learn/pictures/picture_set.hpp"
 #include "scenarios/methods/method.hpp"
 #include "scenarios/observe/epoch_file.hpp"
-#include "scenarios/schema/check.hpp"
+#include "scenarios/schema/check_scenario.hpp"
 #include "scenarios/schema/describe.hpp"
 #include "scenarios/workloads/prepared.hpp"
 #include "scenarios/workloads/training_steps.hpp"

@@ -27,7 +27,7 @@ listener_options without_keys() {
   listener_options out;
   out.at = {"127.0.0.1", 0};
   out.credentials = grpc::InsecureServerCredentials();
-  out.patience = std::chrono::seconds(1);
+  out.timeout = std::chrono::seconds(1);
   out.on_pipe = [](std::shared_ptr<netem::wire::pipe> made) {
     made->start([](payload) {}, [](const std::string&) {});
   };

@@ -1,6 +1,6 @@
 // Studies of averaging as scenario files: the same figures as 'bench averaging', judged, printed
 // and kept.
-#include "scenarios/bench/averaging_study.hpp"
+#include "scenarios/bench/run_averaging_study.hpp"
 #include "scenarios/runner/runner.hpp"
 #include "scenarios/schema/load.hpp"
 #include "tests/e2e/support/program.hpp"

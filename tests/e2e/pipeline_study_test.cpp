@@ -1,5 +1,5 @@
 // scenarios/bench: policies of rebalancing on small traces, and the square-cube law of pipelines.
-#include "scenarios/bench/rebalancing.hpp"
+#include "scenarios/bench/rebalancing_on_trace.hpp"
 #include "scenarios/bench/square_cube.hpp"
 
 #include <doctest/doctest.h>

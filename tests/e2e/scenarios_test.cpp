@@ -1,5 +1,5 @@
 // Every scenario that comes with the project loads, runs for a while and breaks nothing.
-#include "scenarios/bench/averaging_study.hpp"
+#include "scenarios/bench/run_averaging_study.hpp"
 #include "scenarios/programs/program.hpp"
 #include "scenarios/programs/staleness_study.hpp"
 #include "scenarios/runner/runner.hpp"

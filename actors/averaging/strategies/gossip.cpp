@@ -23,7 +23,7 @@ class gossip_averager final : public averager {
 public:
   gossip_averager(caf::actor_config& config, host& on, averager_config with)
       : averager(config, on, std::move(with)), draws_(on.random_stream("averager")),
-        answering_(options().least_patience, options().round.sender_timeout) {}
+        answering_(options().min_timeout, options().round.sender_timeout) {}
 
   void on_exit() override {
     asked_ = nullptr;
@@ -32,7 +32,7 @@ public:
   }
 
 private:
-  enum timer : std::uint32_t { patience_over, offer_now };
+  enum timer : std::uint32_t { timed_out, offer_now };
 
   caf::message_handler handlers() override {
     return {[this](const gossip_offer& m) { on_offer(m); },
@@ -93,7 +93,7 @@ private:
   void offer_later() {
     if (options().everyone->size() < 2) return over(outcome::ok);
     if (tries_++ == most_tries) return over(outcome::failed, reason::group_too_small);
-    const auto span = 4 * (answering_.known() ? answering_.value() : options().least_patience);
+    const auto span = 4 * (answering_.known() ? answering_.value() : options().min_timeout);
     const auto wait = draws_.below(static_cast<std::uint64_t>(span.count()));
     set_round_timer(duration{static_cast<std::int64_t>(wait)}, offer_now);
   }
@@ -108,7 +108,7 @@ private:
     open_[token_] = asked_;
     begun_ = now();
     send(asked_, gossip_offer{token_, values_});
-    set_round_timer(answering_.value(), patience_over);
+    set_round_timer(answering_.value(), timed_out);
   }
 
   rng draws_;

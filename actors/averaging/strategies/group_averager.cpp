@@ -49,7 +49,7 @@ void group_averager::on_timer(std::uint32_t) {
   // Reduces what came, and then waits as long again for the means of others.
   given_->parts_missing = 0;
   reduce_mine();
-  if (running()) set_round_timer(options().round.round_timeout / 2, patience_over);
+  if (running()) set_round_timer(options().round.round_timeout / 2, timed_out);
 }
 
 void group_averager::on_exit() {
@@ -77,7 +77,7 @@ void group_averager::find_group(const averaging_round& what) {
   request.rate_down = here().rate_down();
   if (!options().reduces) request.reached = reached_by::nobody;
   request.wanted = what.wanted;
-  request.patience = gathering_.value();
+  request.max_wait = gathering_.value();
   request.dht = options().dht;
   group_ = spawn<group_actor>(std::ref(here()), caf::actor_cast<caf::actor>(this), options().round,
                               std::move(request));
@@ -110,7 +110,7 @@ void group_averager::run_given(const averaging_round& what) {
       send(members[to].address,
            whole_part{round(), s.self, values_.slice(4 * cuts[to], 4 * (cuts[to + 1] - cuts[to]))});
   }
-  set_round_timer(options().round.round_timeout / 2, patience_over);
+  set_round_timer(options().round.round_timeout / 2, timed_out);
   if (!reduces) s.reduced = true;
   if (reduces)
     keep_part(s.self, values_.slice(4 * cuts[s.self], 4 * (cuts[s.self + 1] - cuts[s.self])));

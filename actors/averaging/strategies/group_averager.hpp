@@ -3,7 +3,7 @@
 // Where the group is given, the round runs in this actor. A given group is a short cut for swarms
 // whose DHT does not fit in one process. Its exchange is the same, a part to its reducer and the
 // mean back, but each is one message: no window, no acknowledgements, no vote. A reducer waits for
-// all parts until its patience is over, and then takes the parts that came. A peer that lacks a
+// all parts until `max_wait` is over, and then takes the parts that came. A peer that lacks a
 // mean by then keeps its own values there. Messages of a peer and round: 2 (n - 1), for n members.
 // A leader gathers for at least four look-ups. A peer that looks up before another peer's record is
 // there finds the record with its next look-up.
@@ -26,7 +26,7 @@ public:
   void on_exit() override;
 
 private:
-  enum timer : std::uint32_t { patience_over };
+  enum timer : std::uint32_t { timed_out };
 
   caf::message_handler handlers() override;
   void abandon() override;

@@ -29,7 +29,7 @@ class push_sum_averager final : public averager {
 public:
   push_sum_averager(caf::actor_config& config, host& on, averager_config with)
       : averager(config, on, std::move(with)),
-        answering_(options().least_patience, options().round.sender_timeout) {}
+        answering_(options().min_timeout, options().round.sender_timeout) {}
 
   void on_exit() override {
     unconfirmed_.clear();
@@ -37,7 +37,7 @@ public:
   }
 
 private:
-  enum timer : std::uint32_t { patience_over };
+  enum timer : std::uint32_t { timed_out };
 
   caf::message_handler handlers() override {
     return {[this](const push_share& m) { on_share(m); },
@@ -65,7 +65,7 @@ private:
       unconfirmed_[++token_] = {all[index], part};
       send(all[index], push_share{token_, pack(part)});
     }
-    set_round_timer(answering_.value(), patience_over);
+    set_round_timer(answering_.value(), timed_out);
   }
 
   /// Takes back the shares that were not confirmed.

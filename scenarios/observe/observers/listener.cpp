@@ -2,7 +2,7 @@
 #include "actors/reasons.hpp"
 #include "actors/training/observations.hpp"
 #include "scenarios/observe/observers/all.hpp"
-#include "scenarios/observe/text.hpp"
+#include "scenarios/observe/output_text.hpp"
 
 namespace shoal::scenarios::observing {
 

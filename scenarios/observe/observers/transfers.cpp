@@ -1,5 +1,5 @@
 #include "scenarios/observe/observers/all.hpp"
-#include "scenarios/observe/text.hpp"
+#include "scenarios/observe/output_text.hpp"
 #include "scenarios/observe/transfer_log.hpp"
 
 #include <algorithm>

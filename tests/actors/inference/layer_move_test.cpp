@@ -54,7 +54,7 @@ TEST_CASE("layer move: a server moves once each of its layers is promised by som
 }
 
 TEST_CASE("layer move: a server that has promised stays, and one that asks promises nothing") {
-  layer_move move({.patience = 5s, .promise = 15s});
+  layer_move move({.timeout = 5s, .promise = 15s});
   CHECK(move.promise(1s));
   CHECK(move.promise(2s));
   CHECK(!move.may_begin(16s));

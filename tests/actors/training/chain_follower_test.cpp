@@ -70,8 +70,8 @@ struct lab {
     };
     claims.replace(records, 1, now, owner, self);
   }
-  std::vector<chain_follower::question> ask(std::optional<duration> patience = {}) {
-    return machine.ask(claims, patience, now);
+  std::vector<chain_follower::question> ask(std::optional<duration> max_wait = {}) {
+    return machine.ask(claims, max_wait, now);
   }
   /// The answer of `peer` in one page.
   void answer(peer_id peer, const chain_point& common, const std::vector<step_ptr>& steps) {

@@ -29,7 +29,7 @@ struct prepared {
 
 prepared next_round(const round_tracker& rounds, duration least = {}) {
   prepared out;
-  out.request.patience = least;
+  out.request.max_wait = least;
   rounds.prepare(out.request, out.how);
   return out;
 }
@@ -38,7 +38,7 @@ prepared next_round(const round_tracker& rounds, duration least = {}) {
 
 TEST_CASE("round tracker: a first group may take the whole matchmaking time to gather") {
   const round_tracker rounds(config());
-  CHECK(next_round(rounds).request.patience == 8s);
+  CHECK(next_round(rounds).request.max_wait == 8s);
   CHECK(next_round(rounds).how.matchmaking_time == 8s);
 }
 
@@ -50,9 +50,9 @@ TEST_CASE("round tracker: a leader waits as long as groups took to gather, and a
   gathered.gathered = 1s;
   for (int i = 0; i < 50; ++i) rounds.learn(gathered, 10s);
   // The lower bound is four times the poll interval.
-  CHECK(next_round(rounds).request.patience == 2s);
-  CHECK(next_round(rounds, 5s).request.patience == 5s);
-  CHECK(next_round(rounds, 50s).request.patience == 8s);
+  CHECK(next_round(rounds).request.max_wait == 2s);
+  CHECK(next_round(rounds, 5s).request.max_wait == 5s);
+  CHECK(next_round(rounds, 50s).request.max_wait == 8s);
 }
 
 TEST_CASE("round tracker: after several missed groups the peer looks for a group for up to four "
@@ -62,7 +62,7 @@ TEST_CASE("round tracker: after several missed groups the peer looks for a group
   CHECK(next_round(rounds).how.matchmaking_time == 8s);
   rounds.learn(missed(reason::matchmaking_timeout), 20s);
   CHECK(next_round(rounds).how.matchmaking_time == 16s);
-  CHECK(next_round(rounds).request.patience == 16s);
+  CHECK(next_round(rounds).request.max_wait == 16s);
   for (int i = 0; i < 10; ++i) rounds.learn(missed(reason::no_reducer), 30s);
   CHECK(next_round(rounds).how.matchmaking_time == 32s);
   round_result fine;

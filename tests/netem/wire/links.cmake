@@ -2,7 +2,7 @@
 shoal_add_test(NAME test_wire
   SOURCES
     ${CMAKE_CURRENT_LIST_DIR}/clean_text_test.cpp
-    ${CMAKE_CURRENT_LIST_DIR}/conduct_test.cpp
+    ${CMAKE_CURRENT_LIST_DIR}/fault_record_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/control_requests_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/dialler_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/end_to_end_test.cpp

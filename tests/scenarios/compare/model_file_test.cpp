@@ -1,4 +1,4 @@
-#include "scenarios/compare/model_file.hpp"
+#include "scenarios/compare/find_model.hpp"
 #include "tests/scenarios/compare/helpers.hpp"
 
 using namespace shoal::scenarios;

@@ -14,7 +14,7 @@ export function number(n: number | null | undefined, digits = 3): string {
   return size >= 1000 ? compact(n) : size >= 0.001 ? String(Number(n.toPrecision(digits))) : n.toExponential(1);
 }
 
-/** As the terminal writes them (bytes_text() of scenarios/observe/text.hpp). */
+/** As the terminal writes them (bytes_text() of scenarios/observe/output_text.hpp). */
 export function bytes(n: number): string {
   const { unit, size } = byteUnit(n);
   return `${size === 1 ? n : (n / size).toFixed(1)} ${unit}`;

@@ -1,4 +1,4 @@
-#include "scenarios/schema/check.hpp"
+#include "scenarios/schema/check_scenario.hpp"
 
 #include "actors/dht/record_rules.hpp"
 #include "actors/probes.hpp"

@@ -1,4 +1,4 @@
-#include "scenarios/bench/averaging_study.hpp"
+#include "scenarios/bench/run_averaging_study.hpp"
 
 #include "actors/averaging/aggregator.hpp"
 #include "kernels/base/check.hpp"

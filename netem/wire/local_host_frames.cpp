@@ -2,10 +2,10 @@
 #include "netem/fabric.hpp"
 #include "netem/wire/arrived_message.hpp"
 #include "netem/wire/clean_text.hpp"
+#include "netem/wire/local_host.hpp"
 #include "netem/wire/message_codec.hpp"
 #include "netem/wire/message_frames.hpp"
 #include "netem/wire/relayed_pipe.hpp"
-#include "netem/wire/station.hpp"
 
 #include <variant>
 
@@ -19,7 +19,7 @@ constexpr std::size_t most_answers = std::size_t{64} << 10;
 
 } // namespace
 
-void station::frame_came(const link_ptr& given, int which, const payload& bytes) {
+void local_host::frame_came(const link_ptr& given, int which, const payload& bytes) {
   if (silent_ || bytes.empty()) return;
   const auto kind = static_cast<frame_kind>(std::to_integer<std::uint8_t>(bytes.bytes()[0]));
   const auto [of, step] = state_.lock()->frame_came(given, which, kind, bytes.size(), now());
@@ -48,7 +48,7 @@ void station::frame_came(const link_ptr& given, int which, const payload& bytes)
   bound_rate(*of, which);
 }
 
-void station::refused_came(const link_ptr& of, int which, const payload& bytes) {
+void local_host::refused_came(const link_ptr& of, int which, const payload& bytes) {
   {
     const auto state = state_.lock();
     if (of->refused != refusal::none) return;
@@ -77,7 +77,7 @@ void station::refused_came(const link_ptr& of, int which, const payload& bytes) 
 
 /// After too many frames in a second, stops reading until the second ends, as if the window were
 /// full. For a relayed link, the pipe of the relay counts the frames.
-void station::bound_rate(host_link& of, int which) {
+void local_host::bound_rate(host_link& of, int which) {
   if (of.relayed) return;
   auto& direction = of.pipes[which];
   const auto goes_on = direction.rate.count(now(), all_->options.most_frames);
@@ -91,7 +91,7 @@ void station::bound_rate(host_link& of, int which) {
                   [through = direction.through, full] { through->window().remove(full); });
 }
 
-bool station::handle(const link_ptr& of, int which, frame_kind kind, const payload& bytes) {
+bool local_host::handle(const link_ptr& of, int which, frame_kind kind, const payload& bytes) {
   if (kind == frame_kind::message || kind == frame_kind::piece)
     return message_part_came(of, which, kind, bytes);
   if (kind == frame_kind::relayed) return relayed_came(of, which, bytes);
@@ -101,8 +101,8 @@ bool station::handle(const link_ptr& of, int which, frame_kind kind, const paylo
 
 // -- messages ----
 
-bool station::message_part_came(const link_ptr& of, int which, frame_kind kind,
-                                const payload& bytes) {
+bool local_host::message_part_came(const link_ptr& of, int which, frame_kind kind,
+                                   const payload& bytes) {
   auto& direction = of->pipes[which];
   std::optional<message_assembly::whole> whole;
   const auto before = direction.messages.waiting();
@@ -121,8 +121,8 @@ bool station::message_part_came(const link_ptr& of, int which, frame_kind kind,
   return true;
 }
 
-void station::message_came(const link_ptr& of, int which, const message_head& head,
-                           const payload& body, std::size_t charged) {
+void local_host::message_came(const link_ptr& of, int which, const message_head& head,
+                              const payload& body, std::size_t charged) {
   const auto& through = of->pipes[which].through;
   const auto aligned = (std::size_t{head.binary} + 7) / 8 * 8;
   std::size_t unheard = 0;
@@ -144,7 +144,7 @@ void station::message_came(const link_ptr& of, int which, const message_head& he
                      std::move(element), head.wire_bytes);
 }
 
-bool station::relayed_came(const link_ptr& of, int which, const payload& bytes) {
+bool local_host::relayed_came(const link_ptr& of, int which, const payload& bytes) {
   const auto head = read_relayed_head(bytes.bytes());
   if (!head || head->which != which || of->relayed) return false;
   const auto inner = bytes.slice(relayed_head::bytes, bytes.size() - relayed_head::bytes);
@@ -165,7 +165,7 @@ bool station::relayed_came(const link_ptr& of, int which, const payload& bytes) 
 
 // -- the other frames of a link that is up ----
 
-bool station::on(const link_ptr& of, int which, const ping_frame& what) {
+bool local_host::on(const link_ptr& of, int which, const ping_frame& what) {
   if (!what.stamp) return true;
   const auto state = state_.lock();
   // A host that sends pings and does not read the answers gets no more of them.
@@ -174,21 +174,21 @@ bool station::on(const link_ptr& of, int which, const ping_frame& what) {
   return true;
 }
 
-bool station::on(const link_ptr& of, int, const pong_frame& what) {
+bool local_host::on(const link_ptr& of, int, const pong_frame& what) {
   const auto state = state_.lock();
   of->pong_came(what.stamp, now());
   return true;
 }
 
-bool station::on(const link_ptr& of, int which, const late_hello&) {
+bool local_host::on(const link_ptr& of, int which, const late_hello&) {
   return which == 0 || of->dialled;
 }
 
-bool station::on(const link_ptr&, int, const late_refusal&) {
+bool local_host::on(const link_ptr&, int, const late_refusal&) {
   return true;
 }
 
-bool station::on(const link_ptr& of, int, const watch_frame& what) {
+bool local_host::on(const link_ptr& of, int, const watch_frame& what) {
   {
     const auto state = state_.lock();
     if (of->watched.size() >= most_watched) return false;
@@ -198,7 +198,7 @@ bool station::on(const link_ptr& of, int, const watch_frame& what) {
   return true;
 }
 
-bool station::on(const link_ptr& of, int, const ended_frame& what) {
+bool local_host::on(const link_ptr& of, int, const ended_frame& what) {
   {
     const auto state = state_.lock();
     if (auto* r = state->hosts.find(of->host)) r->watching.erase(what.ordinal);
@@ -207,41 +207,41 @@ bool station::on(const link_ptr& of, int, const ended_frame& what) {
   return true;
 }
 
-bool station::on(const link_ptr& of, int, const where_is_frame& what) {
+bool local_host::on(const link_ptr& of, int, const where_is_frame& what) {
   state_.lock()->answer_where(*of, what.node, now());
   return true;
 }
 
-bool station::on(const link_ptr& of, int, const node_at_frame& what) {
+bool local_host::on(const link_ptr& of, int, const node_at_frame& what) {
   apply([&](host_state& state, deferred& later) { state.learn_where(*of, what, now(), later); });
   return true;
 }
 
-bool station::on(const link_ptr& of, int, const introduce_frame& what) {
+bool local_host::on(const link_ptr& of, int, const introduce_frame& what) {
   auto service = caf::actor_cast<caf::actor>(all_->net->address_at(of->node, what.service));
   const auto told = state_.lock()->introduced(*of, std::move(service), now());
   if (told && all_->options.on_up) all_->options.on_up(host_, *told);
   return true;
 }
 
-bool station::on(const link_ptr& of, int which, const leaving_frame&) {
+bool local_host::on(const link_ptr& of, int which, const leaving_frame&) {
   if (state_.lock()->goodbye_came(*of, which)) left(of);
   return true;
 }
 
-bool station::on(const link_ptr& of, int which, const relay_end_frame& what) {
+bool local_host::on(const link_ptr& of, int which, const relay_end_frame& what) {
   if (of->relayed) return false;
   const auto ended = state_.lock()->relay_ended(of, which, what, now());
   if (ended) end(ended, "the relay says that the link has ended");
   return true;
 }
 
-bool station::on(const link_ptr& of, int, const revocation_list_number_frame& what) {
+bool local_host::on(const link_ptr& of, int, const revocation_list_number_frame& what) {
   if (revoked_.is_news_to(what.number)) send_revocation_list(of);
   return true;
 }
 
-bool station::on(const link_ptr& of, int, const revocation_list_frame& what) {
+bool local_host::on(const link_ptr& of, int, const revocation_list_frame& what) {
   if (revoked_.enabled()) revocation_list_came(of, what.pem);
   return true;
 }

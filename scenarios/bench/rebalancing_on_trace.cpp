@@ -1,4 +1,4 @@
-#include "scenarios/bench/rebalancing.hpp"
+#include "scenarios/bench/rebalancing_on_trace.hpp"
 
 #include "actors/pipeline/rebalancing.hpp"
 #include "kernels/base/check.hpp"

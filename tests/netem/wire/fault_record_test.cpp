@@ -1,4 +1,4 @@
-#include "netem/wire/conduct.hpp"
+#include "netem/wire/fault_record.hpp"
 
 #include <doctest/doctest.h>
 
@@ -7,7 +7,7 @@ using namespace shoal::netem::wire;
 using namespace std::chrono_literals;
 
 TEST_CASE("a ban holds until its end and for its host only") {
-  conduct all;
+  fault_record all;
   all.ban("mallory", 0s, 60s);
   CHECK(all.is_banned("mallory", 59s));
   CHECK_FALSE(all.is_banned("mallory", 60s));
@@ -17,7 +17,7 @@ TEST_CASE("a ban holds until its end and for its host only") {
 }
 
 TEST_CASE("each further ban of a host is twice as long, up to an hour") {
-  conduct all;
+  fault_record all;
   duration now = 0s;
   for (const duration length : {1min, 2min, 4min, 8min, 16min, 32min, 60min, 60min}) {
     all.ban("mallory", now, 1min);
@@ -35,7 +35,7 @@ TEST_CASE("each further ban of a host is twice as long, up to an hour") {
 }
 
 TEST_CASE("unknown hosts are counted for the host that named them") {
-  conduct all;
+  fault_record all;
   CHECK_FALSE(all.names_too_many("a", 60, 100, 0s));
   CHECK_FALSE(all.names_too_many("a", 40, 100, 0s));
   CHECK(all.names_too_many("a", 1, 100, 0s));
@@ -50,7 +50,7 @@ TEST_CASE("unknown hosts are counted for the host that named them") {
 
 TEST_CASE("a replica that names 500 volunteers with 6 incarnations a day for 30 days is never cut "
           "off") {
-  conduct all;
+  fault_record all;
   constexpr std::size_t most = 16'384;
   std::size_t named = 0;
   for (int day = 0; day < 30; ++day)

@@ -1,10 +1,10 @@
-#include "netem/wire/station.hpp"
+#include "netem/wire/local_host.hpp"
 
 #include <fmt/format.h>
 
 namespace shoal::netem::wire {
 
-void station::end_if_revoked(const link_ptr& of) {
+void local_host::end_if_revoked(const link_ptr& of) {
   // A relayed pipe shows its certificate with its first frame, and the bulk pipe's may come first.
   auto certificate = of->pipes[0].through->certificate();
   if (certificate.empty() && of->relayed) certificate = of->pipes[1].through->certificate();
@@ -14,17 +14,17 @@ void station::end_if_revoked(const link_ptr& of) {
   end(of, *why);
 }
 
-void station::end_if_own_is_revoked() {
+void local_host::end_if_own_is_revoked() {
   if (all_->options.keys.certificate.empty() || !all_->options.on_refused) return;
   if (const auto why = revoked_.revoked(all_->options.keys.certificate, utc()))
     all_->options.on_refused(host_, "any host", refusal::revoked, *why, true);
 }
 
-void station::send_revocation_list(const link_ptr& to) {
+void local_host::send_revocation_list(const link_ptr& to) {
   if (auto list = revoked_.newest_list_frame()) to->send(false, std::move(*list), now());
 }
 
-void station::revocation_list_changed(const link_ptr& from, const std::string& text) {
+void local_host::revocation_list_changed(const link_ptr& from, const std::string& text) {
   revoked_.adopt();
   const auto links = state_.lock()->links.up();
   if (all_->options.on_revocation_list)
@@ -36,7 +36,7 @@ void station::revocation_list_changed(const link_ptr& from, const std::string& t
     if (each != from && each->up && !each->closed) send_revocation_list(each);
 }
 
-void station::revocation_list_came(const link_ptr& of, const std::string& pem) {
+void local_host::revocation_list_came(const link_ptr& of, const std::string& pem) {
   std::string detail;
   switch (revoked_.offer(pem, detail)) {
   case revocation_list_news::taken:

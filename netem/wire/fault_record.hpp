@@ -16,8 +16,8 @@ namespace shoal::netem::wire {
 /// The longest ban. A fault is forgotten this long after the end of its ban.
 inline constexpr duration longest_ban = std::chrono::hours(1);
 
-/// Thread safety: none; the station's lock guards it.
-class conduct {
+/// Thread safety: none; the local host's lock guards it.
+class fault_record {
 public:
   /// Bans a host for `first`. Each further ban is twice as long, up to longest_ban.
   void ban(const std::string& who, duration now, duration first);

@@ -1,5 +1,6 @@
 // One host of this process on the real network: the listener, the pipes of its links, and their
-// callbacks. host_state.hpp makes the decisions under the lock, and the station carries them out.
+// callbacks. host_state.hpp makes the decisions under the lock, and the local host carries them
+// out.
 #pragma once
 
 #include "netem/wire/allowance.hpp"
@@ -25,15 +26,16 @@
 namespace shoal::netem::wire {
 
 /// Thread safety: all.
-class station : public std::enable_shared_from_this<station> {
+class local_host : public std::enable_shared_from_this<local_host> {
 public:
-  station(std::shared_ptr<context> all, host_index host, host_options options);
+  local_host(std::shared_ptr<context> all, host_index host, host_options options);
 
   /// Errors: as listener::open.
   result<void> open();
   address listens_at() const { return listener_ ? listener_->at() : address{}; }
   void close();
-  /// Simulates a pulled cable: the station drops all frames in both directions, and tells nobody.
+  /// Simulates a pulled cable: the local host drops all frames in both directions, and tells
+  /// nobody.
   void fall_silent() { silent_ = true; }
 
   void introduce(const caf::actor& service);
@@ -58,7 +60,7 @@ private:
   std::int64_t utc() const { return all_->options.utc_ns(); }
   std::shared_ptr<pipe> dial(const std::string& where, int which) const;
 
-  // -- the lock (station.cpp) ----
+  // -- the lock (local_host.cpp) ----
 
   /// Calls `change` under the lock, and then does the deferred work without it.
   template <class Change>
@@ -72,7 +74,7 @@ private:
   void schedule_tick();
   void tick();
 
-  // -- links come and go (station_links.cpp) ----
+  // -- links come and go (local_host_links.cpp) ----
 
   void start(const link_ptr& of, int which);
   /// Another process has dialled this host.
@@ -113,7 +115,7 @@ private:
   /// Bytes came that are not frames.
   void malformed(const link_ptr& given);
 
-  // -- revocation lists (station_revocation.cpp) ----
+  // -- revocation lists (local_host_revocation.cpp) ----
 
   void end_if_revoked(const link_ptr& of);
   /// Ends this process if the moderator's list has its certificate.
@@ -124,7 +126,7 @@ private:
   void revocation_list_changed(const link_ptr& from, const std::string& text);
   void revocation_list_came(const link_ptr& of, const std::string& pem);
 
-  // -- frames (station_frames.cpp) ----
+  // -- frames (local_host_frames.cpp) ----
 
   void frame_came(const link_ptr& given, int which, const payload& bytes);
   void refused_came(const link_ptr& of, int which, const payload& bytes);

@@ -1,8 +1,8 @@
 #include "netem/coordinator.hpp"
 #include "netem/fabric.hpp"
 #include "netem/wire/clean_text.hpp"
+#include "netem/wire/local_host.hpp"
 #include "netem/wire/send_control_request.hpp"
-#include "netem/wire/station.hpp"
 
 namespace shoal::netem::wire {
 
@@ -13,7 +13,7 @@ constexpr std::size_t most_waiting_of_one = 16;
 
 } // namespace
 
-void station::start(const link_ptr& of, int which) {
+void local_host::start(const link_ptr& of, int which) {
   const auto through = of->pipes[which].through;
   through->start(
       [weak = weak_from_this(), of, which](payload bytes) {
@@ -30,7 +30,7 @@ void station::start(const link_ptr& of, int which) {
 }
 
 template <class Work>
-void station::safely(const link_ptr& of, Work work) {
+void local_host::safely(const link_ptr& of, Work work) {
   try {
     try {
       work();
@@ -43,7 +43,7 @@ void station::safely(const link_ptr& of, Work work) {
   }
 }
 
-void station::incoming(std::shared_ptr<pipe> made) {
+void local_host::incoming(std::shared_ptr<pipe> made) {
   if (made->kind() == control_request_kind) return requests_->incoming(std::move(made), now());
   const int which = made->kind() == pipe_kinds[0] ? 0 : made->kind() == pipe_kinds[1] ? 1 : -1;
   auto refused = which < 0 ? refusal::not_ours : refusal::none;
@@ -68,7 +68,7 @@ void station::incoming(std::shared_ptr<pipe> made) {
 
 // -- hellos ----
 
-void station::hello_came(const link_ptr& of, int which, const payload& bytes) {
+void local_host::hello_came(const link_ptr& of, int which, const payload& bytes) {
   bool other_version = false;
   auto theirs = read_hello(bytes.bytes(), other_version);
   if (!theirs)
@@ -78,13 +78,13 @@ void station::hello_came(const link_ptr& of, int which, const payload& bytes) {
   if (const auto whole = state_.lock()->links.hello_came(of, which, *theirs)) decide(whole);
 }
 
-verdict station::certify(host_link& of, const pipe& through) const {
+verdict local_host::certify(host_link& of, const pipe& through) const {
   verdict out;
   out.why = all_->options.admits->check(through.certificate(), utc(), of.certified, out.text);
   return out;
 }
 
-void station::greeted(const link_ptr& of, int which, hello theirs) {
+void local_host::greeted(const link_ptr& of, int which, hello theirs) {
   std::lock_guard one_at_a_time(of->greeting);
   if (!state_.lock()->take_hello(*of, std::move(theirs))) return;
   if (rules_.keys)
@@ -99,7 +99,7 @@ void station::greeted(const link_ptr& of, int which, hello theirs) {
   decide(of);
 }
 
-void station::decide(const link_ptr& of) {
+void local_host::decide(const link_ptr& of) {
   if (of->relayed && !of->dialled && rules_.keys)
     if (const auto said = certify(*of, *of->pipes[0].through); said.why != refusal::none)
       return refuse(of, said.why, said.text);
@@ -110,14 +110,14 @@ void station::decide(const link_ptr& of) {
 
 /// The node id that the other side may use: that of the key in its certificate, so that an address
 /// proves who is behind it.
-caf::node_id station::node_of(const host_link& of) const {
+caf::node_id local_host::node_of(const host_link& of) const {
   const auto& theirs = of.theirs;
   return fabric::node_of(of.certified.identity.empty() ? all_->net->identity_of(theirs.name)
                                                        : of.certified.identity,
                          theirs.incarnation);
 }
 
-verdict station::check(const host_link& of) {
+verdict local_host::check(const host_link& of) {
   const auto& theirs = of.theirs;
   attested_name attested{of.certified.name, of.relayed.has_value(), false};
   attested.relay_agrees = of.relayed && key_of(node_of(of)) == *of.relayed;
@@ -129,7 +129,7 @@ verdict station::check(const host_link& of) {
   return state_.lock()->check_name(theirs, identity, now());
 }
 
-void station::connect(const link_ptr& of) {
+void local_host::connect(const link_ptr& of) {
   const auto& theirs = of->theirs;
   const auto id = node_of(*of);
   const auto host = all_->net->host_at(id);
@@ -146,7 +146,7 @@ void station::connect(const link_ptr& of) {
   end_if_revoked(of);
 }
 
-void station::refuse(const link_ptr& of, refusal why, const std::string& text) {
+void local_host::refuse(const link_ptr& of, refusal why, const std::string& text) {
   auto refused = state_.lock()->refuse(*of, now());
   if (!refused) return;
   all_->count(name_of(why));
@@ -167,18 +167,18 @@ void station::refuse(const link_ptr& of, refusal why, const std::string& text) {
 
 // -- ends ----
 
-void station::pipe_closed(const link_ptr& given, int which, const std::string& why) {
+void local_host::pipe_closed(const link_ptr& given, int which, const std::string& why) {
   const auto [of, result] = state_.lock()->pipe_closed(given, which);
   if (result == host_state::pipe_end::left) return left(of);
   if (result == host_state::pipe_end::lost) end(of, why);
 }
 
-void station::left(const link_ptr& of) {
+void local_host::left(const link_ptr& of) {
   remove_host(of->host);
   if (all_->options.on_left) all_->options.on_left(host_, of->theirs.name);
 }
 
-void station::end(const link_ptr& given, const std::string& why) {
+void local_host::end(const link_ptr& given, const std::string& why) {
   const auto gone = state_.lock()->remove(given, now());
   if (!gone.link) return;
   for (const auto& each : gone.orphans) end(each, "the relay is gone");
@@ -188,19 +188,19 @@ void station::end(const link_ptr& given, const std::string& why) {
   tell_failed(*gone.link, why, gone.cannot_join);
 }
 
-void station::tell_failed(const host_link& of, const std::string& why, bool cannot_join) {
+void local_host::tell_failed(const host_link& of, const std::string& why, bool cannot_join) {
   if (!of.dialled || of.up) return;
   tell_refused(of.target, of.refused, of.refused == refusal::none ? why : of.refused_text,
                cannot_join);
 }
 
-void station::tell_refused(const std::string& where, refusal why, const std::string& text,
-                           bool fatal) {
+void local_host::tell_refused(const std::string& where, refusal why, const std::string& text,
+                              bool fatal) {
   if (!all_->options.on_refused || (!told_.lock()->take(1, now()) && !fatal)) return;
   all_->options.on_refused(host_, clean_text(where), why, clean_text(text), fatal);
 }
 
-void station::end_banned() {
+void local_host::end_banned() {
   if (!all_->options.banned || now() - bans_checked_.load() < std::chrono::seconds(1)) return;
   bans_checked_ = now();
   const auto links = state_.lock()->links.up();
@@ -211,7 +211,7 @@ void station::end_banned() {
     }
 }
 
-void station::remove_host(host_index host) {
+void local_host::remove_host(host_index host) {
   const auto links = state_.lock()->links.with(host);
   for (const auto& each : links) end(each, "it has ended");
   state_.lock()->forget(host);
@@ -219,14 +219,14 @@ void station::remove_host(host_index host) {
   all_->net->remote_died(host);
 }
 
-void station::misbehaved(const link_ptr& of, const char* why) {
+void local_host::misbehaved(const link_ptr& of, const char* why) {
   if (of->misbehaved.exchange(true)) return; // the other pipe reports the same fault
   all_->count(why);
   state_.lock()->faults.ban(of->who(), now(), all_->options.ban_time);
   end(of, "it broke the protocol");
 }
 
-void station::malformed(const link_ptr& given) {
+void local_host::malformed(const link_ptr& given) {
   link_ptr of;
   {
     const auto state = state_.lock();

@@ -1,4 +1,4 @@
-#include "scenarios/observe/text.hpp"
+#include "scenarios/observe/output_text.hpp"
 
 #include "actors/training/observations.hpp"
 

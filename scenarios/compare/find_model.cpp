@@ -1,4 +1,4 @@
-#include "scenarios/compare/model_file.hpp"
+#include "scenarios/compare/find_model.hpp"
 
 #include "scenarios/observe/run_directory.hpp"
 #include "scenarios/record/study_directory.hpp"

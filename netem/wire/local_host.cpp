@@ -1,4 +1,4 @@
-#include "netem/wire/station.hpp"
+#include "netem/wire/local_host.hpp"
 
 #include "netem/coordinator.hpp"
 #include "netem/fabric.hpp"
@@ -43,7 +43,7 @@ control_requests::surroundings requests_of(const std::shared_ptr<context>& all, 
 
 } // namespace
 
-station::station(std::shared_ptr<context> all, host_index host, host_options options)
+local_host::local_host(std::shared_ptr<context> all, host_index host, host_options options)
     : all_(std::move(all)), host_(host), options_(std::move(options)),
       tick_(std::min<duration>(all_->options.detection_time / 8, std::chrono::milliseconds(250))),
       rules_(rules_of(*all_, options_)), revoked_(all_->options.admits),
@@ -55,13 +55,13 @@ station::station(std::shared_ptr<context> all, host_index host, host_options opt
                  [all = all_] { return all->now(); },
                  std::uint64_t{std::random_device{}()} << 32 | std::random_device{}()}) {}
 
-result<void> station::open() {
+result<void> local_host::open() {
   if (options_.listen) {
     listener_options at;
     at.at = *options_.listen;
     at.tls = all_->options.server_credentials != nullptr;
     at.credentials = at.tls ? all_->options.server_credentials : grpc::InsecureServerCredentials();
-    at.patience = std::chrono::duration_cast<std::chrono::milliseconds>(all_->options.hello_time);
+    at.timeout = std::chrono::duration_cast<std::chrono::milliseconds>(all_->options.hello_time);
     at.pipes = all_->options.bulk;
     at.on_pipe = [weak = weak_from_this()](std::shared_ptr<pipe> made) {
       if (auto self = weak.lock())
@@ -80,7 +80,7 @@ result<void> station::open() {
   return {};
 }
 
-std::shared_ptr<pipe> station::dial(const std::string& where, int which) const {
+std::shared_ptr<pipe> local_host::dial(const std::string& where, int which) const {
   const auto& options = all_->options;
   const auto credentials = options.channel_credentials ? options.channel_credentials
                                                        : grpc::InsecureChannelCredentials();
@@ -88,29 +88,29 @@ std::shared_ptr<pipe> station::dial(const std::string& where, int which) const {
                    which == 0 ? options.control : options.bulk);
 }
 
-void station::close() {
+void local_host::close() {
   const auto pipes = state_.lock()->close();
   for (const auto& each : pipes) each->close();
   requests_->close();
   if (listener_) listener_->close();
 }
 
-void station::introduce(const caf::actor& service) {
+void local_host::introduce(const caf::actor& service) {
   const std::uint64_t number = service ? service.id() : 0;
   state_.lock()->introduce(number, now());
 }
 
-void station::join(const address& where) {
+void local_host::join(const address& where) {
   state_.lock()->joins.add(where.text());
   tick();
 }
 
-void station::leave() {
+void local_host::leave() {
   const auto pipes = state_.lock()->leave(now());
   for (const auto& each : pipes) each->finish();
 }
 
-void station::add_counts(network_counts& into) const {
+void local_host::add_counts(network_counts& into) const {
   if (!listener_) return;
   const auto gate = listener_->refused();
   const std::uint64_t counts[] = {gate.silent, gate.garbage, gate.too_many, gate.handshake};
@@ -118,8 +118,8 @@ void station::add_counts(network_counts& into) const {
     into.connections_refused[std::string(gate_refusal_names[i])] += counts[i];
 }
 
-void station::carry(endpoint from, endpoint to, caf::mailbox_element_ptr element,
-                    std::uint64_t bytes, bool bulk) {
+void local_host::carry(endpoint from, endpoint to, caf::mailbox_element_ptr element,
+                       std::uint64_t bytes, bool bulk) {
   if (silent_) return;
   message_head head;
   head.to = to.ordinal;
@@ -132,12 +132,12 @@ void station::carry(endpoint from, endpoint to, caf::mailbox_element_ptr element
   });
 }
 
-void station::watch(endpoint of) {
+void local_host::watch(endpoint of) {
   if (silent_) return;
   apply([&](host_state& state, deferred& later) { state.watch(of, now(), later); });
 }
 
-void station::perform(const deferred& work) {
+void local_host::perform(const deferred& work) {
   for (const auto& each : work.greet)
     for (int i = 0; i < 2; ++i) {
       start(each.with, i);
@@ -152,7 +152,7 @@ void station::perform(const deferred& work) {
   if (work.overfull) end(work.overfull, "it takes nothing");
 }
 
-void station::schedule_tick() {
+void local_host::schedule_tick() {
   all_->clock->at(now() + tick_, [weak = weak_from_this()] {
     const auto self = weak.lock();
     if (!self) return;
@@ -161,7 +161,7 @@ void station::schedule_tick() {
   });
 }
 
-void station::tick() {
+void local_host::tick() {
   if (!silent_ && revoked_.is_behind())
     revocation_list_changed(nullptr, "was put into the folder of keys");
   host_state::due_work due;
