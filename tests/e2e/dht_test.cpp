@@ -98,6 +98,22 @@ TEST_CASE("a reader behind a line that has become slow goes on seeing what chang
     }
 }
 
+TEST_CASE("a reader finds every owner of a key soon after 256 nodes start in one second") {
+  for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+    young_dht_network what;
+    what.seed = seed;
+    what.reads = {10s, 30s, 60s, 120s};
+    const auto f = run_young_dht_network(what);
+    CAPTURE(seed);
+    for (std::size_t i = 0; i < what.reads.size(); ++i)
+      MESSAGE("after " << to_seconds(what.reads[i]) << " s: " << f.mean[i]
+                       << " of 32 owners, at least " << f.least[i]);
+    MESSAGE(f.messages << " messages");
+    CHECK(f.misbehaved == 0);
+    CHECK(f.least[1] == what.owners);
+  }
+}
+
 TEST_CASE("no peer is indispensable: after any peer is killed in the middle of a run, the first "
           "included, the others go on") {
   for (unsigned who = 0; who < 8; ++who)

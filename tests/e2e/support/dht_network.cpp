@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <chrono>
 #include <ctime>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -68,7 +69,8 @@ struct network {
   std::vector<actors::node_id> ids;
   std::vector<bool> dead;
   std::vector<netem::region_index> regions;
-  std::size_t here = 0; // so many nodes are on the other side of the line
+  std::size_t here = 0;                           // so many nodes are on the other side of the line
+  std::function<void(std::size_t node)> on_start; // may be empty
   rng draws;
   std::uint64_t next_token = 1;
 
@@ -104,17 +106,33 @@ struct network {
     return token;
   }
   void put(std::size_t node, const std::string& key) { put(node, key, key); }
-  void put(std::size_t node, const std::string& key, std::string_view text) {
+  void put(std::size_t node, const std::string& key, std::string_view text,
+           const std::string& subkey = "value") {
     std::vector<std::byte> value(text.size());
     std::transform(text.begin(), text.end(), value.begin(),
                    [](char c) { return static_cast<std::byte>(c); });
     tell(node, actors::store{key,
-                             {"value", nullptr, payload{std::move(value)},
+                             {subkey, nullptr, payload{std::move(value)},
                               hosts[node]->utc_ns() + duration(3h).count()}});
   }
   static std::string key(std::size_t i) { return fmt::format("key.{}", i); }
 
   void create() {
+    begin();
+    const both_clocks begun_at;
+    run(static_cast<std::int64_t>(what.nodes) * what.apart);
+    while (answers.size() < what.nodes && now() < 10min) run(100ms);
+    out.ready = answers.size();
+    for (const auto& [token, a] : answers)
+      out.create_virtual = std::max(out.create_virtual, to_seconds(a.at));
+    run(30s); // the look-ups of the last
+    const both_clocks ended;
+    out.create_cpu = ended.cpu - begun_at.cpu;
+    out.create_wall = ended.wall - begun_at.wall;
+  }
+
+  /// Plans the starts of all nodes.
+  void begin() {
     auto& net = in->net();
     netem::path_quality path;
     path.delay = what.delay;
@@ -128,9 +146,8 @@ struct network {
     options.on_lookup = [this](const actors::lookup_report& r) {
       if (watch_lookups && r.for_key) lookups.push_back(r);
     };
-    const both_clocks begun_at;
     for (std::size_t i = 0; i < what.nodes; ++i)
-      in->clock().at(i * 10ms, [this, i, options]() mutable {
+      in->clock().at(static_cast<std::int64_t>(i) * what.apart, [this, i, options]() mutable {
         const auto region = regions[i < here ? 0 : 1];
         auto machine = in->net().add_machine(
             {.name = fmt::format("n-{}", i), .region = region, .up = {20e6}, .down = {100e6}});
@@ -143,17 +160,9 @@ struct network {
         nodes.push_back(in->spawn<actors::dht_node>(host, options));
         ids.push_back(actors::node_id::of_host(actors::member_of(host.key()), nodes.back().node()));
         dead.push_back(false);
+        if (on_start) on_start(i);
         tell(i, actors::lookup{"ready", clients[i], 0x1000000 + i});
       });
-    run(what.nodes * 10ms);
-    while (answers.size() < what.nodes && now() < 10min) run(100ms);
-    out.ready = answers.size();
-    for (const auto& [token, a] : answers)
-      out.create_virtual = std::max(out.create_virtual, to_seconds(a.at));
-    run(30s); // the look-ups of the last
-    const both_clocks ended;
-    out.create_cpu = ended.cpu - begun_at.cpu;
-    out.create_wall = ended.wall - begun_at.wall;
   }
 
   /// Times one store or get after the other. The time of the other nodes' upkeep is subtracted.
@@ -314,6 +323,50 @@ dht_slow_figures run_dht_slow_line(const dht_slow_line& what) {
   net.in->net().set_path(net.regions[0], net.regions[1], slow);
   for (duration past{}; past < what.lasts; past += 1s) second(true);
   out.unanswered = open.size();
+  out.misbehaved = net.out.misbehaved;
+  return out;
+}
+
+young_dht_figures run_young_dht_network(const young_dht_network& what) {
+  dht_network all;
+  all.nodes = what.nodes;
+  all.seed = what.seed;
+  all.apart = what.within / static_cast<std::int64_t>(what.nodes);
+  network net(all);
+  // Owners are spread evenly over the order of the starts.
+  const auto step = what.nodes / what.owners;
+  const auto is_owner = [&](std::size_t node) {
+    return node % step == 0 && node / step < what.owners;
+  };
+  const auto put = [&](std::size_t node) {
+    net.put(node, "common", "x", fmt::format("{:04}", node));
+  };
+  net.on_start = [&](std::size_t node) {
+    if (!is_owner(node)) return;
+    for (duration at{}; at < what.reads.back(); at += what.renewed)
+      net.in->clock().at(net.now() + at, [put, node] { put(node); });
+  };
+  net.begin();
+  young_dht_figures out;
+  std::size_t reader = 0;
+  for (const auto at : what.reads) {
+    net.run(at - net.now());
+    std::vector<std::uint64_t> tokens;
+    while (tokens.size() < what.readers) {
+      reader = (reader + 101) % what.nodes;
+      if (!is_owner(reader)) tokens.push_back(net.get(reader, "common"));
+    }
+    net.run(2s);
+    std::size_t least = what.owners, sum = 0;
+    for (const auto token : tokens) {
+      const auto found = net.answers[token].records;
+      least = std::min(least, found);
+      sum += found;
+    }
+    out.least.push_back(least);
+    out.mean.push_back(static_cast<double>(sum) / static_cast<double>(what.readers));
+  }
+  out.messages = net.out.messages;
   out.misbehaved = net.out.misbehaved;
   return out;
 }

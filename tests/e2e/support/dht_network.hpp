@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace shoal::e2e {
 
@@ -17,6 +18,7 @@ struct dht_network {
   std::uint64_t seed = 1;
   duration delay = std::chrono::milliseconds(50); ///< one way, between any two
   std::size_t paths = 0; ///< disjoint paths of a look-up; 0: as many as by default
+  duration apart = std::chrono::milliseconds(10); ///< between the starts of two nodes
 };
 
 /// `_cpu`: processor seconds of this process, all nodes together, without the upkeep that goes on
@@ -62,5 +64,24 @@ struct dht_slow_figures {
 
 /// Each second each key gets a new value over there, and a node over here reads it.
 dht_slow_figures run_dht_slow_line(const dht_slow_line& what);
+
+/// A network whose nodes start all at once. Some of them store a record under one common key at
+/// their start, and store a new version again and again.
+struct young_dht_network {
+  std::size_t nodes = 256, owners = 32;
+  duration within = std::chrono::seconds(1); ///< all nodes start in this time
+  duration renewed = std::chrono::seconds(20);
+  std::vector<duration> reads; ///< ascending times since the first start
+  std::size_t readers = 16;    ///< nodes that read at each time; no owners, and others each time
+  std::uint64_t seed = 1;
+};
+
+struct young_dht_figures {
+  std::vector<std::size_t> least; ///< the fewest owners that a reader found, for each time
+  std::vector<double> mean;       ///< the mean number of owners, for each time
+  std::uint64_t messages = 0, misbehaved = 0;
+};
+
+young_dht_figures run_young_dht_network(const young_dht_network& what);
 
 } // namespace shoal::e2e
