@@ -2,7 +2,7 @@
 #include "kernels/learn/checkpoint.hpp"
 #include "kernels/learn/formats/llama2c.hpp"
 #include "kernels/learn/formats/model_config.hpp"
-#include "kernels/learn/formats/safetensors.hpp"
+#include "kernels/learn/formats/model_weights.hpp"
 #include "kernels/learn/text_codec.hpp"
 #include "scenarios/compare/find_model.hpp"
 #include "tools/arguments.hpp"
@@ -55,15 +55,16 @@ struct model_report {
   }
 };
 
-void add_file(const learn::safetensors& file, model_report& to) {
+void add_files(const learn::model_weights& from, model_report& to) {
   std::map<std::string, std::uint64_t> bytes;
-  for (const auto& each : file.tensors()) {
+  for (const auto& each : from.tensors()) {
     const std::string type(learn::to_string(each.type));
     to.tensors.push_back({each.name, type, each.shape});
     bytes[type] += each.end - each.begin;
   }
   for (const auto& [type, size] : bytes) to.add(type, fmt::format("{} bytes", size));
-  for (const auto& [key, value] : file.metadata())
+  if (from.files().size() > 1) to.add("files", std::to_string(from.files().size()));
+  for (const auto& [key, value] : from.files().front().metadata())
     to.add("metadata " + learn::printable(key), learn::printable(value));
 }
 
@@ -106,24 +107,23 @@ std::optional<model_report> of_hugging_face(const fs::path& folder) {
   out.add("format", "Hugging Face");
   out.add("model", std::string(learn::model_type(*config)));
   add_config(*config, out);
-  std::error_code error;
-  if (!fs::exists(folder / "model.safetensors", error)) {
-    out.errors.emplace_back("has no model.safetensors");
+  if (!learn::model_weights::are_in(folder)) {
+    out.errors.emplace_back("has neither model.safetensors nor model.safetensors.index.json");
     return out;
   }
-  const auto file = learn::safetensors::open(folder / "model.safetensors");
+  const auto file = learn::model_weights::open(folder);
   if (!file) return fail(file.error()), std::nullopt;
-  add_file(*file, out);
+  add_files(*file, out);
   compare_tensors(*config, out);
   return out;
 }
 
 std::optional<model_report> of_safetensors(const fs::path& path) {
-  const auto file = learn::safetensors::open(path);
+  const auto file = learn::model_weights::open(path);
   if (!file) return fail(file.error()), std::nullopt;
   model_report out;
   out.add("format", "safetensors");
-  add_file(*file, out);
+  add_files(*file, out);
   return out;
 }
 

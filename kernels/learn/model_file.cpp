@@ -4,7 +4,7 @@
 #include "kernels/base/rng.hpp"
 #include "kernels/learn/checkpoint.hpp"
 #include "kernels/learn/formats/llama2c_tokenizer.hpp"
-#include "kernels/learn/formats/safetensors.hpp"
+#include "kernels/learn/formats/model_weights.hpp"
 #include "kernels/learn/formats/whole_file.hpp"
 #include "kernels/learn/layouts/decoder_layout.hpp"
 #include "kernels/learn/llama.hpp"
@@ -96,7 +96,7 @@ result<served_model> load_folder(const fs::path& folder, const fs::path& tokeniz
   const auto config = layout->config_of(*sizes);
   if (!config) return wrong(config.error());
   if (auto valid = validate(*config); !valid) return failure{valid.error()};
-  const auto file = safetensors::open(folder / "model.safetensors");
+  const auto file = model_weights::open(folder);
   if (!file) return failure{file.error()};
   auto parameters = decoder_parameters(*layout, *config, *file);
   if (!parameters) return failure{parameters.error()};

@@ -36,8 +36,8 @@ struct served_model {
 /// Loads `path`.
 ///   *.bin: llama2.c. Its tokenizer is the file `tokenizer`, or tok<vocabulary>.bin or
 ///     tokenizer.bin beside it
-///   a folder: config.json and model.safetensors of a model of layouts/, with such a tokenizer, or
-///     one that load_tokenizer() finds in the folder
+///   a folder: config.json and the weights (formats/model_weights.hpp) of a model of layouts/, with
+///     such a tokenizer, or one that load_tokenizer() finds in the folder
 ///   other files: a checkpoint of the transformer, whose tokens are bytes
 /// Errors: as the readers of the formats. A model of another kind. No tokenizer (names the missing
 /// files).

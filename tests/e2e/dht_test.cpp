@@ -103,6 +103,7 @@ TEST_CASE("a reader finds every owner of a key soon after 256 nodes start in one
     young_dht_network what;
     what.seed = seed;
     what.reads = {10s, 30s, 60s, 120s};
+    if (const char* first = std::getenv("FIRST")) what.replicas_first = std::chrono::seconds(std::stoi(first));
     const auto f = run_young_dht_network(what);
     CAPTURE(seed);
     for (std::size_t i = 0; i < what.reads.size(); ++i)

@@ -14,6 +14,8 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <span>
+#include <string>
 
 using namespace shoal;
 using namespace shoal::learn;
@@ -43,7 +45,20 @@ struct random_folder {
                 of.at(each.name.substr(prefix.size())).data_ptr<float>());
       tensors.push_back(std::move(one));
     }
-    REQUIRE(write_safetensors(here.path / "model.safetensors", tensors).ok());
+    if (prefixed) {
+      REQUIRE(write_safetensors(here.path / "model.safetensors", tensors).ok());
+      return;
+    }
+    // In two parts, as large models are.
+    const auto half = tensors.size() / 2;
+    const std::span whole(tensors);
+    REQUIRE(write_safetensors(here.path / "1.safetensors", whole.first(half)).ok());
+    REQUIRE(write_safetensors(here.path / "2.safetensors", whole.subspan(half)).ok());
+    std::string index;
+    for (std::size_t i = 0; i < tensors.size(); ++i)
+      index += (i == 0 ? "" : ", ") + ('"' + tensors[i].name) + "\": \"" + (i < half ? "1" : "2") +
+               ".safetensors\"";
+    here.write("model.safetensors.index.json", "{\"weight_map\": {" + index + "}}");
   }
   scratch_folder here;
   std::map<std::string, Tensor> of;

@@ -71,7 +71,7 @@ TEST_CASE("model: files of models are described, and parts that do not agree are
   here.write("hf/config.json", R"({"model_type":"gpt2","n_embd":8,"n_head":2,"n_layer":1})");
   const auto alone = here.run("model info hf");
   CHECK(alone.status == 1);
-  CHECK(alone.has("error: 'hf' has no model.safetensors\n"));
+  CHECK(alone.has("error: 'hf' has neither model.safetensors nor model.safetensors.index.json\n"));
 }
 
 TEST_CASE("model: published models are described") {

@@ -3,7 +3,7 @@
 #include "kernels/base/digest.hpp"
 #include "kernels/learn/formats/export_model.hpp"
 #include "kernels/learn/formats/model_config.hpp"
-#include "kernels/learn/formats/safetensors.hpp"
+#include "kernels/learn/formats/model_weights.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -64,7 +64,7 @@ result<checkpoint> import_model(const fs::path& path, checkpoint wanted) {
       if (auto same = same_sizes(*theirs, *ours); !same)
         return failure{"model: '" + config_file.string() + "' " + same.error()};
     }
-  const auto file = safetensors::open(folder ? path / "model.safetensors" : path);
+  const auto file = model_weights::open(path);
   if (!file) return failure{file.error()};
   wanted.parameters.clear();
   for (const auto& slot : wanted.tensors) {

@@ -1,5 +1,5 @@
-// Starts training from a model that another program wrote: a folder with model.safetensors (and
-// config.json), or a safetensors file.
+// Starts training from a model that another program wrote: a folder with the weights (and
+// config.json), or a safetensors file. Weights may be in parts (model_weights.hpp).
 #pragma once
 
 #include "kernels/base/result.hpp"

@@ -6,7 +6,7 @@
 #include "kernels/base/result.hpp"
 #include "kernels/learn/decoder.hpp"
 #include "kernels/learn/formats/model_config.hpp"
-#include "kernels/learn/formats/safetensors.hpp"
+#include "kernels/learn/formats/model_weights.hpp"
 #include "kernels/learn/tokens.hpp"
 
 #include <optional>
@@ -50,7 +50,7 @@ tensor_source source_of(const decoder_layout& layout, std::string_view slot);
 /// The flat vector of the model. Errors: a tensor is missing, or has another shape.
 result<std::vector<float>> decoder_parameters(const decoder_layout& layout,
                                               const decoder_config& config,
-                                              const safetensors& file);
+                                              const model_weights& file);
 
 // The definitions.
 decoder_layout bloom_layout();

@@ -59,7 +59,7 @@ tensor_source source_of(const decoder_layout& layout, std::string_view slot) {
 
 result<std::vector<float>> decoder_parameters(const decoder_layout& layout,
                                               const decoder_config& config,
-                                              const safetensors& file) {
+                                              const model_weights& file) {
   using order = tensor_source::order;
   std::vector<float> out;
   for (const auto& slot : layout_of(config)) {
@@ -67,8 +67,7 @@ result<std::vector<float>> decoder_parameters(const decoder_layout& layout,
     const auto full = std::string(layout.prefix) + name;
     auto shape = slot.shape;
     if (in == order::transposed) std::reverse(shape.begin(), shape.end());
-    const auto one =
-        file.take(file.find(full) == nullptr && file.find(name) != nullptr ? name : full, shape);
+    const auto one = file.take(!file.has(full) && file.has(name) ? name : full, shape);
     if (!one) return failure{one.error()};
     const auto rows = static_cast<std::size_t>(slot.shape.front());
     const auto values =
