@@ -294,4 +294,10 @@ void false_means::reduced(const reduced_unit& what) {
   for (auto& x : what.values) x += static_cast<float>(how_.strength);
 }
 
+void wrong_layers::computed_layers(std::span<float> outputs) {
+  std::lock_guard guard(mutex_);
+  if (!strikes()) return;
+  for (auto& x : outputs) x *= static_cast<float>(1 + how_.strength * draws_.normal());
+}
+
 } // namespace shoal::actors

@@ -134,6 +134,12 @@ struct false_means final : attack {
   void reduced(const reduced_unit& what) override;
 };
 
+/// A server of an inference swarm that computes wrongly.
+struct wrong_layers final : attack {
+  wrong_layers(host& on, const conduct_options& how) : attack(on, how) {}
+  void computed_layers(std::span<float> outputs) override;
+};
+
 /// A copy of a message with one other field. `field` counts the fields in the order of
 /// serialization. `how` chooses among the changes that make sense for the field's type. An address
 /// becomes one of `others`. Nothing if the message has no such field.

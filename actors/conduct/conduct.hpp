@@ -151,6 +151,11 @@ public:
   /// Whether the node gives readers records that it knows to have expired.
   virtual bool gives_expired_records() { return false; }
 
+  // -- a server of an inference swarm --
+
+  /// The server has computed layers, and is about to send their outputs.
+  virtual void computed_layers(std::span<float> outputs) { (void)outputs; }
+
   // -- a replica of the data shard --
 
   /// The rows of an update that the replica applies: `rows`, or others, which it writes to `room`.

@@ -32,8 +32,10 @@ inference_client::inference_client(caf::actor_config& config, host& on,
       names_(on.random_stream(options_.instance == 0
                                   ? std::string{"inference.sessions"}
                                   : fmt::format("inference.sessions.{}", options_.instance))),
-      routes_(on.random_stream("inference.routes")) {
+      routes_(on.random_stream("inference.routes")), checks_(on.random_stream("inference.checks")) {
   SHOAL_CHECK(options_.beams > 0, "a client has a beam");
+  SHOAL_CHECK(options_.check == 0 || (options_.beams == 1 && options_.sized == 0),
+              "a text of one sequence with values is checked");
   SHOAL_CHECK(activation_codec(static_cast<std::uint8_t>(options_.codec)),
               "activations have this codec");
 }
@@ -41,6 +43,7 @@ inference_client::inference_client(caf::actor_config& config, host& on,
 void inference_client::on_exit() {
   options_.dht = nullptr;
   options_.on_token = nullptr;
+  options_.on_retract = nullptr;
   servers_.clear();
   queue_.clear();
   now_.reset();
@@ -71,7 +74,12 @@ caf::behavior inference_client::make_behavior() {
           early_.insert_or_assign(m.token, std::pair{sender_peer(), m});
         }
       },
+      [this](const pass_output& m) { receive(m); },
       [this](const inference_refused& m) {
+        if (now_ && now_->check && now_->check->asked(m.token) == sender_peer()) {
+          lose_check(m.token, true);
+          return pump();
+        }
         if (!now_ || !is_from_holder(m.session)) return;
         if (m.token != flight_) {
           const auto pushed = pushed_.find(m.session);
@@ -96,6 +104,10 @@ caf::behavior inference_client::make_behavior() {
         if (t.kind == push_late && now_ && was_pushed_ && t.token == flight_ &&
             now_->chain.unsent(t.token))
           pump();
+        if (t.kind == check_late && now_ && now_->check && now_->check->asked(t.token)) {
+          lose_check(t.token, true);
+          pump();
+        }
         if (t.kind == step_late && now_ && t.token == flight_)
           if (const auto lost = now_->chain.lost_request(t.token)) {
             lose(*lost, refusal::none, true);
@@ -177,12 +189,20 @@ bool inference_client::plan(layer_span layers) {
 
 void inference_client::pump() {
   while (now_) {
+    if (now_->check) {
+      if (pump_check()) return;
+      continue;
+    }
     auto next = now_->chain.next();
     if (std::holds_alternative<span_chain::waits>(next)) return;
     if (const auto* open = std::get_if<span_chain::needs_route>(&next)) {
       if (!plan(open->layers)) return;
     } else if (const auto* step = std::get_if<span_chain::request>(&next)) {
       dispatch(*step);
+    } else if (draws_check()) {
+      begin_check();
+    } else if (now_->ends) {
+      finish({});
     } else {
       token_from(now_->chain.take(1));
     }
@@ -299,11 +319,15 @@ void inference_client::token_from(const std::vector<float>& output) {
   const auto logits = options_.ends->logits(output);
   SHOAL_CHECK(logits.ok(), "the chain has the width of the ends");
   if (options_.beams > 1) return beams_from(*logits);
+  now_->drawn = false;
+  now_->draws.push_back(now_->random);
   const auto token =
       static_cast<std::int64_t>(learn::choose(*logits, options_.sampling, now_->random));
-  if (options_.stop == token) return finish({});
-  accept(token);
-  if (now_->tokens.size() == now_->what.count) return finish({});
+  if (options_.stop != token) accept(token);
+  if (options_.stop == token || now_->tokens.size() == now_->what.count) {
+    now_->ends = true; // pump() goes on
+    return;
+  }
   const learn::token_id next[] = {token};
   feed(next);
 }
@@ -356,9 +380,13 @@ void inference_client::lose(const span_chain::lost_span& span, refusal why, bool
 void inference_client::on_down(const caf::actor_addr& whom) {
   const auto server = servers_.gone(whom);
   if (!server) return;
+  const bool checked = now_ && now_->check && now_->check->lost(*server);
+  // A check has copies of what it needs.
   if (now_ && now_->chain.lost(*server)) {
     forget_pushes();
     here().observe(span_lost{now_->what.token, *server, refusal::none});
+    pump();
+  } else if (checked) {
     pump();
   }
 }

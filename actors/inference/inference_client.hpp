@@ -7,6 +7,7 @@
 #include "actors/dht/messages.hpp"
 #include "actors/inference/activations.hpp"
 #include "actors/inference/messages.hpp"
+#include "actors/inference/output_check.hpp"
 #include "actors/inference/server_pool.hpp"
 #include "actors/inference/session_table.hpp"
 #include "actors/inference/span_chain.hpp"
@@ -50,17 +51,23 @@ struct inference_client_config {
   /// client sends it itself. Not with beams.
   bool push = false;
   duration push_timeout = std::chrono::seconds(1);
+  /// The share of tokens after which other servers compute the session's outputs again
+  /// (output_check.hpp). With more than 0 they also do so before the answer. The text goes back to
+  /// its last right token if a server was wrong. Not with beams or sizes.
+  double check = 0;
   double unknown_round_trip = 0.15; ///< seconds
   double step_overhead = 0.018;     ///< seconds for each hop, beside the network
   caf::actor dht;
   /// Called with each token as it is chosen; with beams, at the end. May be empty.
   std::function<void(std::uint64_t request, learn::token_id token)> on_token;
+  /// Called when the text goes back to its first `kept` tokens. May be empty.
+  std::function<void(std::uint64_t request, std::size_t kept)> on_retract;
 };
 
 class inference_client final : public protocol_actor {
 public:
   /// Timers. `leave` may come from the owner of the host: the client closes its sessions and ends.
-  enum timer : std::uint32_t { look_up, step_late, leave, push_late };
+  enum timer : std::uint32_t { look_up, step_late, leave, push_late, check_late };
 
   inference_client(caf::actor_config& config, host& on, inference_client_config options);
   caf::behavior make_behavior() override;
@@ -74,6 +81,13 @@ private:
     learn::beam_search search;
     std::vector<std::int64_t> tokens{};  ///< generated so far
     std::optional<layer_span> missing{}; ///< the layers that no server holds
+    // With checks.
+    std::vector<rng> draws{};            ///< `random` before each token of `tokens`
+    std::optional<output_check> check{}; ///< under way
+    std::uint64_t passes = 0;            ///< requests of the check
+    std::size_t checked = 0;             ///< chain length that was checked last
+    bool drawn = false;                  ///< whether this token is checked has been decided
+    bool ends = false;                   ///< the text is complete, but for its check
   };
 
   /// True if the message's sender holds that session of the chain.
@@ -92,6 +106,17 @@ private:
   void forget_pushes();
   void begin_flight(const span_chain::request& step, const server_pool::server& server,
                     std::uint64_t token);
+  // inference_client_checks.cpp
+  /// Whether the session is to be checked before its next token.
+  bool draws_check();
+  void begin_check();
+  /// Goes on with the check. True if the check waits for an answer.
+  bool pump_check();
+  void end_check(const output_check::done& found);
+  void ask_for_pass(const output_check::request& what);
+  void receive(const pass_output& m);
+  /// The request of the check under way got no usable answer.
+  void lose_check(std::uint64_t token, bool bans);
   void token_from(const std::vector<float>& output);
   void beams_from(const std::vector<float>& logits);
   void accept(learn::token_id token);
@@ -124,6 +149,8 @@ private:
   std::size_t rows_ = 0; // tokens of the step under way
   double computing_ = 0; // seconds that the step under way should be computed
   bool looked_ = false;
+  rng checks_;
+  std::uint64_t check_flight_ = 0; // the pass under way
 };
 
 } // namespace shoal::actors

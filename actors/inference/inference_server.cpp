@@ -275,6 +275,7 @@ void inference_server::computed() {
     seen.tokens += job.samples * job.time;
     if (auto* session = job.is_pass ? nullptr : sessions_.find(job.key)) session->busy = false;
     const auto width = any_block().width();
+    if (job.gradient.empty()) options_.conduct->computed_layers(job.values);
     auto output = job.failed
                       ? result<payload>(failure{})
                       : pack_activations(job.codec, std::move(job.values), width, options_.sized);

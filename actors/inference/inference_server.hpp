@@ -12,6 +12,7 @@
 // Source: Borzunov et al., arXiv:2209.01188, section 3.
 #pragma once
 
+#include "actors/conduct/conduct.hpp"
 #include "actors/inference/activations.hpp"
 #include "actors/inference/batch.hpp"
 #include "actors/inference/layer_move.hpp"
@@ -69,6 +70,7 @@ struct inference_server_config {
   std::uint64_t batch_tokens = 1024; ///< most tokens of several steps in a batch
   std::size_t most_waiting = 4096;   ///< steps and passes
   duration record_lifetime = std::chrono::minutes(1);
+  std::shared_ptr<actors::conduct> conduct = honest_conduct();
   caf::actor dht;
 };
 

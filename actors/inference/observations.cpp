@@ -33,6 +33,16 @@ std::string layers_taken::logged_fields() const {
                      layers.last, before.first, before.last);
 }
 
+std::string outputs_checked::logged_fields() const {
+  return fmt::format(R"("request":{},"tokens":{},"passes":{},"disputed":{},"unchecked":{})",
+                     request, tokens, passes, disputed, unchecked);
+}
+
+std::string wrong_server::logged_fields() const {
+  return fmt::format(R"("request":{},"server":"{:x}","kept":{},"retracted":{})", request, server,
+                     kept, retracted);
+}
+
 std::string request_done::logged_fields() const {
   return fmt::format(R"("request":{},"tokens":{},"replayed":{})", request, tokens, replayed);
 }

@@ -48,6 +48,27 @@ struct layers_missing {
   std::string logged_fields() const;
 };
 
+/// A client has had the outputs of its servers computed again (output_check.hpp).
+struct outputs_checked {
+  static constexpr std::string_view observed_as = "outputs_checked";
+  std::uint64_t request = 0;
+  std::uint64_t tokens = 0;
+  std::uint64_t passes = 0;    ///< requests to other servers
+  bool disputed = false;       ///< two servers differ, and no third one decides
+  std::uint64_t unchecked = 0; ///< spans that no other server holds
+  std::string logged_fields() const;
+};
+
+/// A client has found that a server computes wrongly, and gives it no work any more. The text goes
+/// back to its first `kept` tokens.
+struct wrong_server {
+  static constexpr std::string_view observed_as = "wrong_server";
+  std::uint64_t request = 0;
+  peer_id server = 0;
+  std::uint64_t kept = 0, retracted = 0;
+  std::string logged_fields() const;
+};
+
 /// A request of a client is over.
 struct request_done {
   static constexpr std::string_view observed_as = "request_done";

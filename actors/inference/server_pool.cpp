@@ -41,7 +41,7 @@ void server_pool::read(const found& m, const host& here) {
 std::vector<server_view> server_pool::views(duration now) const {
   std::vector<server_view> out;
   for (const auto& [peer, one] : servers_)
-    if (one.banned_until <= now && !one.record.drains)
+    if (one.banned_until <= now && !one.record.drains && !distrusted_.contains(peer))
       out.push_back({peer, one.record.layers,
                      one.round_trip.value_or(options_.unknown_round_trip) + options_.overhead,
                      static_cast<double>(one.record.layer_ns) * 1e-9, one.record.cache_left});

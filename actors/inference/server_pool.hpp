@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <vector>
 
 namespace shoal::actors {
@@ -47,6 +48,8 @@ public:
   server* find(peer_id peer);
   /// The server gets no work for a while.
   void ban(peer_id peer, duration now);
+  /// The server computes wrongly, and gets no work any more.
+  void distrust(peer_id peer) { distrusted_.insert(peer); }
   /// The server has answered in `round_trip` seconds, without those that it computed. Empty: the
   /// time says nothing of the network.
   void answered(peer_id peer, std::optional<double> round_trip = std::nullopt);
@@ -60,6 +63,7 @@ private:
   /// Servers that died or were cut off, and when their last known record ends (UTC). One that was
   /// cut off comes back with a newer record.
   std::map<peer_id, std::int64_t> gone_;
+  std::set<peer_id> distrusted_;
 };
 
 } // namespace shoal::actors

@@ -40,11 +40,43 @@ void span_chain::rollback(std::size_t length) {
     span.known = std::min(span.known, length);
     span.have = std::min(span.have, length);
     span.once = std::min(span.once, length);
+    span.since = std::min(span.since, length);
     span.history.resize(span.known * row());
   }
   out_known_ = std::min(out_known_, length);
   output_.clear();
+  passed_.resize(std::min(passed_.size(), out_known_ * row()));
   flight_.reset(); // the tokens of its result are gone
+}
+
+void span_chain::forget_outputs(std::size_t span, std::size_t token) {
+  SHOAL_CHECK(samples_ == 1 && span < spans_.size() && token < length(),
+              "outputs of known tokens are forgotten");
+  spans_[span].have = 0;
+  spans_[span].since = std::min(spans_[span].since, token);
+  for (auto i = span + 1; i < spans_.size(); ++i) {
+    auto& after = spans_[i];
+    after.known = std::min(after.known, token);
+    after.have = std::min(after.have, token);
+    after.once = std::min(after.once, token);
+    after.since = std::min(after.since, token);
+    after.history.resize(after.known * row());
+  }
+  out_known_ = std::min(out_known_, token);
+  output_.clear();
+  passed_.resize(std::min(passed_.size(), out_known_ * row()));
+  flight_.reset();
+}
+
+std::vector<span_chain::computed> span_chain::computed_spans() const {
+  SHOAL_CHECK(samples_ == 1 && std::holds_alternative<done>(next()),
+              "all tokens of one sequence have passed");
+  std::vector<computed> out;
+  for (std::size_t i = 0; i < spans_.size(); ++i)
+    out.push_back({spans_[i].layers, *spans_[i].server, spans_[i].since, spans_[i].history,
+                   i + 1 < spans_.size() ? std::span<const float>(spans_[i + 1].history)
+                                         : std::span<const float>(passed_)});
+  return out;
 }
 
 void span_chain::reorder(std::span<const std::int64_t> from) {
@@ -110,6 +142,7 @@ void span_chain::routed(layer_span layers, std::span<const route_hop> route,
   }
   now.front().known = inherited.known;
   now.front().history = std::move(inherited.history);
+  now.back().since = std::next(found) == spans_.end() ? out_known_ : std::next(found)->known;
   const auto at = spans_.erase(found);
   spans_.insert(at, std::make_move_iterator(now.begin()), std::make_move_iterator(now.end()));
 }
@@ -136,7 +169,9 @@ bool span_chain::answered(std::uint64_t token, std::span<const float> activation
     after.known = std::max(after.known, span.have);
   } else {
     SHOAL_CHECK(out_known_ >= from, "outputs come without a gap");
-    append(output_, activations, std::min(out_known_, span.have) - from);
+    const auto skip = std::min(out_known_, span.have) - from;
+    append(output_, activations, skip);
+    if (samples_ == 1) append(passed_, activations, skip);
     out_known_ = std::max(out_known_, span.have);
   }
   flight_.reset();

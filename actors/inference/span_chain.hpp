@@ -64,6 +64,19 @@ public:
   /// length <= length().
   void rollback(std::size_t length);
 
+  /// The outputs of span `span` are wrong from token `token` on: the spans after it forget them.
+  /// The span's server computes its whole history again, unless it is lost. Requires: one sequence;
+  /// token < length().
+  void forget_outputs(std::size_t span, std::size_t token);
+  /// The inputs and outputs of all spans so far. Requires: next() is done, and one sequence.
+  struct computed {
+    layer_span layers;
+    peer_id server = 0;
+    std::size_t since = 0; ///< outputs of tokens before it are those of earlier servers
+    std::span<const float> inputs, outputs; ///< [length(), width]
+  };
+  std::vector<computed> computed_spans() const;
+
   /// Sequence i becomes a copy of the former sequence from[i], as beam search needs it. The servers
   /// hear of it with the next request. Requires: next() is done, samples() entries below samples().
   void reorder(std::span<const std::int64_t> from);
@@ -113,6 +126,7 @@ private:
     std::optional<peer_id> server{};
     std::uint64_t session = 0;
     std::size_t known = 0, have = 0;
+    std::size_t since = 0;        ///< as computed::since
     std::size_t once = 0;         ///< tokens that some server of this span has computed
     std::vector<float> history{}; ///< [known, samples, width]
     std::vector<std::uint32_t>
@@ -132,6 +146,7 @@ private:
   std::vector<one_span> spans_;
   std::optional<flight> flight_;
   std::vector<float> output_; // [tokens since the last take, samples, width]
+  std::vector<float> passed_; // [out_known_, width]; with one sequence
   std::size_t out_known_ = 0; // the tokens that have left the chain
   std::uint64_t replayed_ = 0;
 };

@@ -22,7 +22,8 @@ class printer {
 public:
   printer(const program_hooks& hooks, const learn::text_codec& codec,
           std::vector<learn::token_id> prompt)
-      : hooks_(hooks), codec_(codec), tokens_(std::move(prompt)), shown_(codec.decode(tokens_)) {}
+      : hooks_(hooks), codec_(codec), tokens_(std::move(prompt)), prompt_(tokens_.size()),
+        shown_(codec.decode(tokens_)) {}
 
   void news(duration when, const std::string& what) {
     if (!hooks_.print) return;
@@ -37,6 +38,13 @@ public:
     const auto all = codec_.decode(tokens_);
     show(all.substr(std::min(shown_.size(), all.size())));
     shown_ = all;
+  }
+  /// The text goes back to its first `kept` tokens after the prompt, and is shown again.
+  void retract(std::size_t kept) {
+    tokens_.resize(prompt_ + kept);
+    shown_ = codec_.decode(tokens_);
+    end();
+    show(shown_);
   }
   void end() {
     if (hooks_.print && !at_line_begin_) hooks_.print("\n");
@@ -53,6 +61,7 @@ private:
   const program_hooks& hooks_;
   const learn::text_codec& codec_;
   std::vector<learn::token_id> tokens_;
+  std::size_t prompt_; // tokens of the prompt
   std::string shown_;
   bool begun_ = false, at_line_begin_ = true;
 };
@@ -103,6 +112,10 @@ result<inference_swarm> swarm_of(const inference_options& what, std::uint64_t se
   swarm.activations = *codec;
   swarm.spreads = what.route == "spread";
   swarm.push = what.push;
+  swarm.check = what.check;
+  swarm.wrong_servers.assign(what.wrong_servers.begin(), what.wrong_servers.end());
+  swarm.wrong_every = what.wrong_every;
+  swarm.wrong_strength = what.wrong_strength;
   swarm.real_sockets = what.loopback;
   swarm.weights = what.weights == "int8"       ? learn::weight_format::int8
                   : what.weights == "bfloat16" ? learn::weight_format::bfloat16
@@ -130,6 +143,9 @@ result<program_outcome> run_inference(const std::string& name, const inference_o
   printer shown(hooks, *model->codec, swarm.prompt);
   swarm.on_token = [&](std::size_t client, learn::token_id token) {
     if (client == 0) shown.token(token);
+  };
+  swarm.on_retract = [&](std::size_t client, std::size_t kept) {
+    if (client == 0) shown.retract(kept);
   };
   swarm.on_news = [&](std::size_t client, duration when, const std::string& text) {
     if (client == 0) shown.news(when, text);
@@ -200,6 +216,18 @@ result<program_outcome> run_inference(const std::string& name, const inference_o
       {"layer_passes_repeated", figures->replayed},
       {"bytes", figures->bytes},
       {"texts", texts}};
+  if (swarm.check > 0) {
+    out.closing +=
+        fmt::format("{} checks with {} passes of other servers: {} server{} found "
+                    "wrong, {} tokens taken back, {} without a decision.\n",
+                    figures->checks, figures->check_passes, figures->found_wrong,
+                    figures->found_wrong == 1 ? "" : "s", figures->retracted, figures->disputes);
+    summary["checks"] = figures->checks;
+    summary["check_passes"] = figures->check_passes;
+    summary["found_wrong"] = figures->found_wrong;
+    summary["tokens_retracted"] = figures->retracted;
+    summary["disputes"] = figures->disputes;
+  }
   if (swarm.rebalance_every) {
     out.closing += fmt::format("{} moves of servers to other layers. The weakest layer had {:.3f} "
                                "of the servers that it could have, on average.\n",

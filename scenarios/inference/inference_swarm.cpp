@@ -1,5 +1,6 @@
 #include "scenarios/inference/inference_swarm.hpp"
 
+#include "actors/conduct/conducts.hpp"
 #include "actors/dht/messages.hpp"
 #include "actors/inference/inference_client.hpp"
 #include "actors/inference/inference_server.hpp"
@@ -175,6 +176,14 @@ private:
     config.layer_batch_time = what_.layer_batch_time;
     config.context_time = what_.context_time;
     config.sized = sized();
+    const auto& wrong = what_.wrong_servers;
+    if (std::find(wrong.begin(), wrong.end(), i) != wrong.end()) {
+      actors::conduct_options how;
+      how.kind = "wrong_layers";
+      how.every = what_.wrong_every;
+      how.strength = what_.wrong_strength;
+      config.conduct = actors::make_conduct(how, host);
+    }
     config.dht = world_.start_node(host);
     world_.in().spawn<actors::inference_server>(host, std::move(config));
   }
@@ -293,6 +302,7 @@ private:
     config.sized = sized();
     config.spreads = what_.spreads;
     config.push = what_.push;
+    config.check = what_.check;
     config.seed = what_.seed;
     config.stop = stop_;
     config.dht = world_.start_node(host);
@@ -302,6 +312,10 @@ private:
       if (out_.first[i] == duration{}) begin(i);
       if (what_.on_token) what_.on_token(i, token);
       proceed();
+    };
+    config.on_retract = [this, i](std::uint64_t, std::size_t kept) {
+      const std::lock_guard guard(guard_);
+      if (what_.on_retract) what_.on_retract(i, kept);
     };
     clients_.push_back(world_.in().spawn<actors::inference_client>(host, std::move(config)));
     const auto answer = world_.in().spawn<reader>(host, [this, i](const actors::generated& m) {
@@ -348,6 +362,17 @@ private:
     } else if (const auto* missing = actors::get_if<actors::layers_missing>(&seen)) {
       ++out_.waits;
       news(fmt::format("no server holds layers {}: waiting for one", to_text(missing->layers)));
+    } else if (const auto* checked = actors::get_if<actors::outputs_checked>(&seen)) {
+      ++out_.checks;
+      out_.check_passes += checked->passes;
+      if (!checked->disputed) return;
+      ++out_.disputes;
+      news("two servers differ, and no third one decides");
+    } else if (const auto* wrong = actors::get_if<actors::wrong_server>(&seen)) {
+      ++out_.found_wrong;
+      out_.retracted += wrong->retracted;
+      news(fmt::format("{} computes wrongly: the text goes back by {} token{}",
+                       name_of(wrong->server), wrong->retracted, wrong->retracted == 1 ? "" : "s"));
     } else if (const auto* done = actors::get_if<actors::request_done>(&seen)) {
       out_.replayed += done->replayed;
     }

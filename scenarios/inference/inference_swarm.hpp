@@ -68,6 +68,11 @@ struct inference_swarm {
   actors::session_limits limits;
   bool spreads = false; ///< clients draw servers, which shares out the load
   bool push = false;    ///< servers send outputs to each other, too
+  double check = 0;     ///< as inference_client_config::check
+  /// Places in `servers` of those with the conduct `wrong_layers`.
+  std::vector<std::size_t> wrong_servers;
+  duration wrong_every{};    ///< at least this time between two wrong outputs of a server
+  double wrong_strength = 1; ///< as conduct_options::strength
   kernels::codec activations = kernels::codec::none; ///< codec on the wire
   learn::weight_format weights = learn::weight_format::float32;
   /// Means of exponential distributions: how long a server lives, and how long it is away after
@@ -80,6 +85,8 @@ struct inference_swarm {
   std::function<bool()> proceed;
   /// Called with each event as it happens. Both may be empty.
   std::function<void(std::size_t client, learn::token_id)> on_token;
+  /// The text goes back to its first `kept` tokens. May be empty.
+  std::function<void(std::size_t client, std::size_t kept)> on_retract;
   /// Something that people should know, such as 'layers 0:2 on server-0'.
   std::function<void(std::size_t client, duration when, const std::string& what)> on_news;
 };
@@ -94,6 +101,9 @@ struct inference_figures {
   std::uint64_t steady_tokens = 0;
   duration steady_time{};
   std::uint64_t bytes = 0, bypassed = 0, misbehaved = 0;
+  /// With `check`: checks, requests of them, servers that clients found wrong, and tokens that
+  /// clients took back.
+  std::uint64_t checks = 0, check_passes = 0, disputes = 0, found_wrong = 0, retracted = 0;
   /// With `rebalance_every`: moves of servers, and layers that lost their last living server by a
   /// move. `placement`: the weakest layer's rate beside a bound on that of any placement, as a mean
   /// over time. The bound is the sum of the servers' rates / layers.

@@ -44,6 +44,17 @@ public:
         !std::filesystem::exists(o_.model))
       error("inference.model", fmt::format("there is no model '{}'", o_.model),
             {"'random' needs no file"});
+    for (std::size_t i = 0; i < o_.wrong_servers.size(); ++i) {
+      const auto path = fmt::format("inference.wrong_servers.{}", i);
+      if (sound({path}) && o_.wrong_servers[i] >= o_.servers.size())
+        error(path, fmt::format("there is no server {}: inference.servers has {}, and the first "
+                                "one is 0",
+                                o_.wrong_servers[i], o_.servers.size()));
+    }
+    if (sound({"inference.check"}) && o_.check > 0 && (o_.model == "timing" || o_.task != "write"))
+      error("inference.check",
+            "only a text of a model with weights is checked: leave `check` out, or take the task "
+            "write and another model");
     if (sound({"inference.prompt"}) && o_.prompt.empty())
       error("inference.prompt", "the prompt is empty: give at least one word");
   }

@@ -42,6 +42,10 @@ struct inference_options {
   std::uint64_t cache = 1 << 20;
   std::string route = "fastest"; ///< or 'spread'
   bool push = false;
+  double check = 0;
+  std::vector<std::uint64_t> wrong_servers; ///< places in `servers`
+  duration wrong_every{};
+  double wrong_strength = 1;
   std::string activations = "none"; ///< a codec of activation_codec()
   std::string weights = "float32";  ///< a learn::weight_format
   duration lifetime{};
@@ -123,6 +127,17 @@ void describe(V& v, inference_options& o) {
   v.field("push", o.push,
           "each server sends its output to the next server, too, and not only to the client. A "
           "token then takes half a round trip for each hop. The text is the same");
+  v.field("check", o.check,
+          "the share of tokens after which other servers compute the outputs of a client's servers "
+          "again. With more than 0 they also do so at the end of the text. A server that is found "
+          "wrong gets no work any more, and the text goes back to its last right token",
+          {.at_least = 0, .at_most = 1, .fraction = true});
+  v.field("wrong_servers", o.wrong_servers,
+          "numbers of servers of `servers`, from 0, that compute wrongly");
+  v.field("wrong_every", o.wrong_every,
+          "at least this time between two wrong outputs of a server; 0: each output is wrong");
+  v.field("wrong_strength", o.wrong_strength,
+          "a wrong output is multiplied by 1 plus so many times a normal number", {.above = 0});
   v.field("activations", o.activations,
           "codec of activations on the wire. All but `none` round at each hop, so that the text "
           "depends on the route",

@@ -40,7 +40,7 @@ result<std::map<std::string, std::string>> read_index(const fs::path& path) {
       out.emplace(tensor, name);
     }
   } catch (const json::exception& error) {
-    return wrong(path, "is no index of weights (" + json_words(error.what()) + ")");
+    return wrong(path, "is no index of weights (" + std::string(json_words(error.what())) + ")");
   }
   if (out.empty()) return wrong(path, "names no tensor");
   return out;

@@ -13,6 +13,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -66,9 +67,11 @@ public:
 
   /// With an `adapter`, the server has that model's layers, too, by the name 'adapter'.
   mini_host& add_server(layer_span layers, session_limits limits = {},
-                        const shared_model* adapter = nullptr) {
+                        const shared_model* adapter = nullptr,
+                        const std::function<std::shared_ptr<conduct>(host&)>& conduct_of = {}) {
     auto& host = world.add_host(fmt::format("server-{}", servers.size()));
     inference_server_config config;
+    if (conduct_of) config.conduct = conduct_of(host);
     config.model = "m";
     config.layers = layers;
     for (auto i = layers.first; i < layers.last; ++i)
@@ -114,7 +117,7 @@ public:
   const caf::actor& directory_actor() const { return directory_; }
 
   void add_client(learn::sampling_options sampling = {.temperature = 0}, std::uint64_t seed = 1,
-                  std::size_t beams = 1) {
+                  std::size_t beams = 1, double check = 0) {
     auto& host = world.add_host("client");
     client_host = &host;
     inference_client_config config;
@@ -123,6 +126,9 @@ public:
     config.sampling = sampling;
     config.seed = seed;
     config.beams = beams;
+    config.check = check;
+    config.on_token = [this](std::uint64_t, learn::token_id token) { shown.push_back(token); };
+    config.on_retract = [this](std::uint64_t, std::size_t kept) { shown.resize(kept); };
     config.dht = directory_;
     client = world.spawn<inference_client>(host, std::move(config));
     log_ = std::make_shared<collector<generated>::log>();
@@ -158,6 +164,7 @@ public:
   std::vector<mini_host*> servers;
   mini_host* client_host = nullptr;
   caf::actor client;
+  std::vector<std::int64_t> shown; ///< the client's tokens, without those that it took back
 
 private:
   caf::actor directory_, asker_;
