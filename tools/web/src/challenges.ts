@@ -153,7 +153,7 @@ export function challenges(context: Context): Node[] {
   const columns = context.width > 760 ? 2 : 1, width = Math.floor((context.width - (columns - 1) * 24) / columns);
   const card = (title: string, draw: (context: Context) => Node[]) => h("section", { class: "challenge" }, h("h4", {}, title), ...draw({ ...context, width }));
   return [
-    h("p", {}, `Computers at home are unlike a cluster: slow lines, unequal devices, little memory, and nobody knows each other. This is how the run of ${seconds(context.view.run.time)} met each of these, in its own figures.`),
+    h("p", {}, `Computers at home are unlike a cluster: slow lines, unequal devices, little memory, and nobody knows each other. This is how the run of ${seconds(context.view.summary?.virtual_seconds ?? context.view.run.time)} met each of these, in its own figures.`),
     h("div", { class: "challenges", style: `grid-template-columns: repeat(${columns}, minmax(0, 1fr))` },
       card("Communication", communication), card("Uneven devices", uneven), card("Memory", memoryCard), card("Streaming the data", streaming), card("Security", security)),
     legend([["as it would be without", "var(--muted)"], ...context.view.sessions.states.filter((state) => state === "averaging").map((state): [string, string] => [`${stateWords[state]}, as measured`, colours[state]])]),

@@ -122,10 +122,12 @@ export function map(context: Context): Node[] {
     const [a, b] = moment === null ? [from, to] : [moment, moment];
     const bin = Math.min(view.sessions.bins - 1, Math.floor((moment ?? view.run.time) / view.sessions.bin));
     names.forEach((_, i) => {
-      let there = 0;
+      let there = 0, below = 0;
       for (const row of crowd[i]) {
         const sum = row.shares.reduce((all, line) => all + share(line, bin), 0);
         there += by === "host" ? Number(sum > 0) : row.hosts * sum;
+        // A share below a half of the smallest one that is written is written as none.
+        if (by === "group" && sum === 0) below += Math.ceil(row.hosts / 122);
         const mine = hostAt.get(row.name);
         if (!mine) continue;
         let state = "", largest = 0;
@@ -136,7 +138,7 @@ export function map(context: Context): Node[] {
         mine.circle.setAttribute("stroke", state ? "var(--panel)" : "var(--muted)");
         mine.circle.querySelector("title")!.textContent = `${row.name}: ${state ? stateWords[state] ?? state : "gone"}`;
       }
-      counts[i].textContent = `${compact(Math.round(there))} there`;
+      counts[i].textContent = there === 0 && below > 0 ? `under ${compact(below)} there` : `${compact(Math.round(there))} there`;
     });
     arcs.replaceChildren();
     single.replaceChildren();

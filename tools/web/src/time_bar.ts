@@ -73,7 +73,7 @@ function rowAt(v: View, at: number): string {
   }
   const get = (column: string) => v.series[column]?.[low] ?? null;
   const loss = get("loss_train"), rounds = ["ok", "partial", "split", "failed"].reduce((a, o) => a + (get(`rounds_${o}`) ?? 0), 0);
-  return [`${compact(get("peers_alive") ?? 0)} there`, `epoch ${number(get("epoch"))}`, loss ? `loss ${number(loss)}` : "", `${compact(rounds)} rounds`, `${compact(get("samples") ?? 0)} samples`].filter((x) => x).join(" · ");
+  return [`${compact(get("peers_alive") ?? 0)} there`, `epoch ${number(get("epoch"))}`, loss ? `training loss ${number(loss)}` : "", `${compact(rounds)} rounds`, `${compact(get("samples") ?? 0)} samples`].filter((x) => x).join(" · ");
 }
 
 /** Follows the moment. */
