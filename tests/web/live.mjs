@@ -22,7 +22,7 @@ const first = await until("events", async () => (await news()).length >= 3 && (a
 check(first.every((text) => / came$|round of epoch|fault: |: /.test(text)), `the events are ${first}`);
 await until("newer events", async () => (await news())[0] !== first[0]);
 await page.click(".newest button >> nth=0");
-await until("what it opens", async () => (await page.textContent("#time .limits")) !== "");
+await until("what it opens", async () => (await page.isVisible("#back")) || (await page.$("#time .limits .chip:not(#back)")) !== null);
 await page.keyboard.press("Escape");
 check((await page.textContent("#time .clock")).startsWith("now"), "the moment of a run that goes on is not now");
 

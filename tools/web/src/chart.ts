@@ -185,12 +185,27 @@ export function chart(context: Context, options: ChartOptions): HTMLElement {
   image.setAttribute("role", "img");
   image.setAttribute("aria-label", says);
   const out = h("div", { class: "plot" }, svg);
+  openNames(image, context.view);
   if (axis) {
     const { marginLeft: left, marginRight: right, marginTop: top, marginBottom: bottom, width, height } = all;
     clip(image, left, top, width - left - right, height - top - bottom);
     onTimeAxis(out, { left, right, top, bottom, width, height, from: axis.from, to: axis.to }, chosenSpan(context.view), click);
   }
   return out;
+}
+
+const namesOf = new WeakMap<View["participants"], Set<string>>();
+/** Names of participants in a chart open their panels, also in the name of a line. */
+function openNames(svg: SVGSVGElement, view: View): void {
+  let names = namesOf.get(view.participants);
+  if (!names) namesOf.set(view.participants, (names = new Set([...view.participants.hosts, ...view.participants.groups].map((p) => p.name))));
+  for (const text of svg.querySelectorAll("text")) {
+    // A text may have a title in it.
+    const name = (text.firstChild instanceof Text ? text.firstChild.data : "").replace(/^(up|down)link of | ×.*$/g, "");
+    if (!names.has(name)) continue;
+    text.classList.add("opens-peer");
+    text.addEventListener("click", () => openPeer(name));
+  }
 }
 
 let clips = 0;

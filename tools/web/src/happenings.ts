@@ -1,6 +1,6 @@
 // The things that went wrong, and the newest events of a run that goes on, as lists to click.
 
-import { type Context, faultName, nothing, openPeer, showTime } from "./chart";
+import { type Context, faultName, nothing, openPeer, peerButton, showTime } from "./chart";
 import { choice as switchOf, h, table, type TableState } from "./dom";
 import { compact, count, seconds, words } from "./format";
 import { choice } from "./moment";
@@ -61,7 +61,7 @@ export function failureList(context: Context): Node[] {
       { title: "at", value: (x) => x.at, number: true, text: (x) => h("button", { type: "button", class: "link", onclick: x.open }, seconds(x.at)) },
       { title: "", value: (x) => x.kind, text: (x) => (x.outcome ? outcomeBadge(x.outcome) : h("span", { class: "kind" }, kindWords[x.kind])) },
       { title: "what", value: (x) => x.what },
-      { title: "who", value: names },
+      { title: "who", value: names, text: (x) => h("span", {}, x.who.slice(0, 3).flatMap((name, i) => [i > 0 ? ", " : "", peerButton(name)]), x.who.length > 3 ? ` and ${x.who.length - 3} more` : "") },
     ], state, context.again, {
       most: 80, caption: "What went wrong",
       row: (x, tr) => {

@@ -12,7 +12,7 @@ import { compact, number, percent, seconds } from "./format";
 import { guardPanel, hasGuard } from "./guard";
 import { doneShare, failureList, newest, timeLeft } from "./happenings";
 import { hasMap, map } from "./map";
-import { forgetMoved, goTo, readAddress, reset, whenChosen } from "./moment";
+import { fit, forgetMoved, goTo, readAddress, reset, whenChosen } from "./moment";
 import { compression, links, trafficByHost, trafficByRegion, trafficOverTime } from "./network";
 import { learns, objective, speed } from "./objective";
 import { hasPeer, peerPanel } from "./peer";
@@ -327,6 +327,7 @@ let drawn = -1;
 function drawAll(): void {
   if (runs.length === 0 || !isWhole(runs[chosen].sections)) return;
   if (bodies.size === 0) build();
+  fit(Math.max((runs[chosen].sections as View).run.time, 1e-9));
   drawn = chosen;
   header();
   drawPanels(true);

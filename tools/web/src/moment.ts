@@ -82,6 +82,12 @@ export function choose(what: Partial<Choice>): void {
   chosen();
 }
 
+/** Forgets times beyond the end of the run: the address may have any. */
+export function fit(end: number): void {
+  if (choice.at !== null && choice.at >= end) choice.at = null;
+  if (choice.range && choice.range[0] >= end) choice.range = null;
+}
+
 export function reset(): void {
   Object.assign(choice, { range: null, at: null, peer: null, round: null });
   save();

@@ -146,7 +146,7 @@ export function links(context: Context): Node[] {
       ],
     }),
     legend([["idle", "var(--track)"], ["half", "var(--heat-mid)"], ["full", "var(--heat-high)"], ...faultLegend(view)]),
-    h("p", { class: "note" }, `Bulk alone, as a share of what the scenario says of the line; the number is the mean.${l.until !== null ? ` Until ${seconds(l.until)}: later transfers were not recorded (record.transfers).` : ""}${l.more + l.rows.length > rows.length && linkState.filter === "" ? ` The ${rows.length} fullest of ${l.more + l.rows.length}.` : ""}`),
+    h("p", { class: "note" }, `Bulk alone, as a share of what the scenario says of the line; the number is the mean.${l.until !== null ? ` Until ${seconds(l.until)}: later transfers were not recorded (record.transfers).` : ""}${l.more + l.rows.length > rows.length && linkState.filter === "" && !only ? ` The ${rows.length} fullest of ${l.more + l.rows.length}.` : ""}`),
     asTable(["line", "bit/s", "mean share"], () => l.rows.map((r) => [r.name, r.rate, r.mean])),
   ];
 }

@@ -98,24 +98,12 @@ export function sessions(context: Context): Node[] {
   const labelled = Math.max(1, Math.ceil(13 / height));
   const ends = s.ends.filter(([name]) => rows.some((r) => r.name === name));
   const at = new Map(rows.map((r, i) => [r.name, i]));
-  /** The row whose name is under the pointer. */
-  const rowAt = (event: PointerEvent): number | null => {
-    const box = svg.getBoundingClientRect();
-    const r = Math.floor((event.clientY - box.top - 15) / height);
-    return event.clientX - box.left < left && r >= 0 && r < rows.length ? r : null;
-  };
   const svg: HTMLElement = chart({ ...context, width }, {
     says: `${rows.length} ${s.by === "host" ? "peers" : "groups"}: how the time of each was spent, from ${s.states.map((n) => stateWords[n]).join(", ")} to gone.`,
     height: rows.length * height + 54,
     marginLeft: left,
     marginTop: 14,
     time: axis,
-    click: (_t, event) => {
-      const row = rowAt(event);
-      if (row === null) return false;
-      openPeer(rows[row].name);
-      return true;
-    },
     y: { domain: [0, rows.length], reverse: true, grid: false, label: null, ticks: [], range: [rows.length * height + 15, 15] },
     marks: [
       pixels(s.bins, rows.length * lines, paint, [axis.scale(0), axis.scale(s.bins * s.bin)], [0, rows.length]),

@@ -24,6 +24,10 @@ const marks = h("div", { class: "marks", "aria-hidden": "true" });
 const clock = h("output", { for: "moment", class: "clock" });
 const then = h("span", { class: "then" });
 const limits = h("span", { class: "limits" });
+const back = h("button", { type: "button", id: "back", class: "chip", onclick: () => {
+  pause();
+  moveTo(null);
+} });
 
 function icon(): void {
   play.textContent = playing ? "❚❚" : "▶";
@@ -85,6 +89,7 @@ export function followMoment(): void {
   slider.setAttribute("aria-valuetext", seconds(at ?? view.run.time));
   clock.textContent = at === null ? (view.run.state === "running" ? `now, ${seconds(view.run.time)}` : `the end, ${seconds(view.summary?.virtual_seconds ?? view.run.time)}`) : seconds(at);
   then.textContent = rowAt(view, at ?? Infinity);
+  back.hidden = at === null;
   veil();
 }
 
@@ -120,9 +125,10 @@ export function timeBar(v: View): void {
   const round = choice.round === null ? undefined : v.rounds.kept.find((k) => k.number === choice.round);
   fill(limits,
     choice.range && chip(`${seconds(from)} to ${seconds(to)}`, { range: null }, "Show the whole time again"),
-    choice.at !== null && chip(`at ${seconds(choice.at)}`, { at: null }, v.run.state === "running" ? "Back to now" : "Back to the end"),
+    back,
     choice.peer !== null && chip(`only ${choice.peer}`, { peer: null }, `Show all participants again, not only ${choice.peer}`),
     choice.round !== null && chip(round ? `round of epoch ${round.epoch}` : `round ${choice.round}`, { round: null }, "Show all rounds and participants again"));
+  back.textContent = v.run.state === "running" ? "back to now" : "back to the end";
   bar.hidden = false;
   followMoment();
 }

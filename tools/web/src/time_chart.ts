@@ -75,7 +75,7 @@ export function onTimeAxis(plot: HTMLElement, frame: Frame, span: [number, numbe
   const clamp = (t: number) => Math.min(frame.to, Math.max(frame.from, t));
   let begun: { x: number; t: number } | null = null, drags = false;
   plot.addEventListener("pointerdown", (event) => {
-    if (event.button !== 0 || (event.target as Element).closest("a,button,input,.fault-name")) return;
+    if (event.button !== 0 || (event.target as Element).closest("a,button,input,.fault-name,.opens-peer")) return;
     // Plot would keep a tip open that a press pins.
     event.stopPropagation();
     begun = { x: event.clientX, t: time(event) };
