@@ -25,6 +25,12 @@ std::string listens(const new_swarm& what, unsigned beyond) {
   return fmt::format("--listen 0.0.0.0:{} --advertise {}", what.port + beyond, at(what, beyond));
 }
 
+/// Steps of small problems take milliseconds, and a newcomer would never catch up with them. So
+/// hosts compute such problems as slowly as the scenario's device.
+std::string pace(const new_swarm& what) {
+  return workload_of(what).learns_text ? "" : " --pace";
+}
+
 /// In single quotes for a shell.
 std::string for_shell(const std::string& text) {
   std::string out = "'";
@@ -67,7 +73,7 @@ std::string to_yaml(const new_swarm& what) {
                      "averaging: {{matchmaking_time: 3s, round_timeout: 1min, sender_timeout: "
                      "10s}}\n\n"
                      "record: {{events: rounds, metrics_interval: 2s}}\n",
-                     work.name, work.starter.options, 32 * (what.friends + 1), what.steps,
+                     work.name, work.starter.options, 64 * (what.friends + 1), what.steps,
                      work.starter.optimizer);
   return out;
 }
@@ -100,7 +106,7 @@ host() {{ # name, options
   local name=$1 d
   shift
   d=$(life "$name")
-  "$shoal" node {0}.yaml --name "$name" --keys "keys/$name" --join {2} --join {3} "$@" --out "$d" --quiet >>"log/$name.txt" 2>&1 &
+  "$shoal" node {0}.yaml{7} --name "$name" --keys "keys/$name" --join {2} --join {3} "$@" --out "$d" --quiet >>"log/$name.txt" 2>&1 &
   pids+=($!)
   for _ in $(seq 300); do
     [ -e "$d/run.yaml" ] && return
@@ -128,7 +134,7 @@ echo "all steps are done, or both hosts have ended: log/ says why. The page stay
 wait "$page"
 )bash",
       what.name, for_shell(program), at(what, 0), at(what, 1), listens(what, 0), listens(what, 1),
-      what.page);
+      what.page, pace(what));
 }
 
 std::string invitation(const new_swarm& what) {
@@ -164,7 +170,7 @@ stop and come back at any time. The file `{0}.yaml` comes with this text.
 5. Take part. Ctrl-C leaves in good order, and the same line comes back:
 
    ```sh
-   shoal node {0}.yaml --name NAME --group home --outbound-only --join {1} --join {2} --keys keys/NAME --out out/NAME
+   shoal node {0}.yaml{4} --name NAME --group home --outbound-only --join {1} --join {2} --keys keys/NAME --out out/NAME
    ```
 
    `--dashboard :8081` at its end shows what your computer sees, in a browser at 127.0.0.1:8081.
@@ -172,7 +178,8 @@ stop and come back at any time. The file `{0}.yaml` comes with this text.
       what.name, at(what, 0), at(what, 1),
       is_loopback(what.host)
           ? "\nThis swarm listens on one computer alone, so only its users can take part.\n"
-          : "");
+          : "",
+      pace(what));
 }
 
 std::string owner_notes(const new_swarm& what) {

@@ -80,6 +80,7 @@ await until("a contribution of the friend", () => {
 await until("the friend on the page", async () => (await page.$$eval("#panel-round-table tbody tr", (rows) => rows.map((row) => row.children[4]?.textContent))).includes("2"), 60);
 await checkWidth(page);
 await picture(page, "begun-1400");
+await page.close();
 
 // A signal ends this computer's part in good order; the folder is not overwritten by another one.
 process.kill(begun.pid, "SIGTERM");
