@@ -1,9 +1,10 @@
-// shoal new NAME: a commented scenario to begin with.
+// shoal new NAME: a commented scenario to begin with, or a swarm for friends.
 #include "scenarios/observe/run_directory.hpp"
 #include "scenarios/schema/new_scenario.hpp"
 #include "tools/arguments.hpp"
 #include "tools/commands.hpp"
 #include "tools/exit_codes.hpp"
+#include "tools/new_from_page.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -12,6 +13,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <iostream>
+#include <utility>
 
 namespace shoal::tools {
 
@@ -20,9 +22,10 @@ namespace {
 namespace fs = std::filesystem;
 
 struct new_arguments {
-  std::string name;
+  std::string name, from;
   std::optional<std::string> peers, workload, churn, minutes;
-  bool yes = false, force = false;
+  std::optional<std::string> text, address, friends, steps, page;
+  bool yes = false, force = false, no_start = false;
 };
 
 template <class T, class Parse>
@@ -38,8 +41,34 @@ bool take(const char* option, const std::optional<std::string>& text, std::optio
   return true;
 }
 
+/// Options of the other kind of new thing would have no effect.
+int refuse_other(const new_arguments& arguments) {
+  const bool page = arguments.from == "page";
+  const std::pair<const char*, bool> others[] = {
+      {"--peers", page && arguments.peers},       {"--churn", page && arguments.churn},
+      {"--minutes", page && arguments.minutes},   {"--text", !page && arguments.text},
+      {"--address", !page && arguments.address},  {"--friends", !page && arguments.friends},
+      {"--steps", !page && arguments.steps},      {"--page", !page && arguments.page},
+      {"--no-start", !page && arguments.no_start}};
+  for (const auto& [name, given] : others)
+    if (given)
+      return fail(page ? fmt::format("{} does not go with --from page", name)
+                       : fmt::format("{} needs --from page", name),
+                  exit_usage);
+  return exit_ok;
+}
+
 int make_new(const new_arguments& arguments) {
   namespace sc = scenarios;
+  if (!arguments.from.empty() && arguments.from != "page") {
+    unknown_word("--from", "beginning", arguments.from, {"page"});
+    return exit_usage;
+  }
+  if (const int code = refuse_other(arguments); code != exit_ok) return code;
+  if (arguments.from == "page")
+    return new_from_page(arguments.name, {arguments.workload, arguments.text, arguments.address,
+                                          arguments.friends, arguments.steps, arguments.page,
+                                          arguments.yes, !arguments.no_start, arguments.force});
   sc::new_scenario_wishes wishes;
   auto count_to = [](std::uint64_t most) {
     return [most](const std::string& text) { return sc::parse_count(text, most); };
@@ -79,10 +108,15 @@ int make_new(const new_arguments& arguments) {
 
 void add_new(CLI::App& app, action& chosen) {
   auto arguments = std::make_shared<new_arguments>();
-  auto* command = app.add_subcommand("new", "write a commented scenario to begin with");
+  auto* command = app.add_subcommand("new", "write a scenario to begin with, or begin a swarm");
   command->add_option("name", arguments->name, "name of the scenario; the file is NAME.yaml")
       ->required()
       ->type_name("NAME");
+  command
+      ->add_option("--from", arguments->from,
+                   "'page': begin a swarm with its keys, its page and instructions for friends, in "
+                   "the folder NAME")
+      ->type_name("KIND");
   command->add_option("--peers", arguments->peers, "number of peers (8)")->type_name("N");
   command
       ->add_option("--workload", arguments->workload,
@@ -91,10 +125,30 @@ void add_new(CLI::App& app, action& chosen) {
   command->add_option("--churn", arguments->churn, "churn of the peers: none, some or heavy (none)")
       ->type_name("LEVEL");
   command->add_option("--minutes", arguments->minutes, "virtual time (10)")->type_name("M");
+  command
+      ->add_option("--text", arguments->text,
+                   "with --from page: the text that the model learns: a file, folder or pattern")
+      ->type_name("FILES");
+  command
+      ->add_option("--address", arguments->address,
+                   "with --from page: where friends reach this computer, at this port and the next "
+                   "(127.0.0.1:7000)")
+      ->type_name("HOST:PORT");
+  command->add_option("--friends", arguments->friends, "with --from page: the expected friends (2)")
+      ->type_name("N");
+  command->add_option("--steps", arguments->steps, "with --from page: steps to the end (1000)")
+      ->type_name("N");
+  command
+      ->add_option("--page", arguments->page,
+                   "with --from page: where the page is served (127.0.0.1:8080)")
+      ->type_name("HOST:PORT");
+  command->add_flag("--no-start", arguments->no_start,
+                    "with --from page: write the folder and start nothing");
   command->add_flag("-y,--yes", arguments->yes,
                     "ask nothing, and use defaults for missing answers");
-  command->add_flag("--force", arguments->force, "replace a file that exists");
-  command->footer("On a terminal the command asks for missing answers.");
+  command->add_flag("--force", arguments->force, "replace a file or swarm that exists");
+  command->footer("On a terminal the command asks for missing answers. With --from page it reads "
+                  "them from standard input, a line each.");
   command->callback(
       [arguments, &chosen] { chosen = [arguments] { return make_new(*arguments); }; });
 }

@@ -2,6 +2,7 @@
 
 #include "scenarios/schema/document.hpp"
 
+#include <algorithm>
 #include <charconv>
 
 namespace shoal::scenarios {
@@ -36,6 +37,33 @@ void take(const node* from, std::string_view path, data_rate& into) {
   if (const auto rate = parse_rate(text)) into = *rate;
 }
 
+/// The delays between `regions`, as network.links and network.default_delay give them.
+std::vector<std::vector<duration>> delays_of(const node* root,
+                                             const std::vector<std::string>& regions) {
+  const auto delay_in = [](const node* from, std::string_view path, duration otherwise) {
+    std::string text;
+    take(from, path, text);
+    const auto parsed = parse_duration(text);
+    return parsed ? *parsed : otherwise;
+  };
+  const duration usual = delay_in(root, "network.default_delay", std::chrono::milliseconds(50));
+  std::vector<std::vector<duration>> out(regions.size(),
+                                         std::vector<duration>(regions.size(), usual));
+  const auto index = [&regions](const node* link, std::string_view key) {
+    std::string name;
+    take(link, key, name);
+    return static_cast<std::size_t>(std::find(regions.begin(), regions.end(), name) -
+                                    regions.begin());
+  };
+  if (const node* links = find(root, "network.links"); links != nullptr)
+    for (const node_ptr& one : links->items) {
+      const std::size_t from = index(one.get(), "from"), to = index(one.get(), "to");
+      if (from < regions.size() && to < regions.size())
+        out[from][to] = out[to][from] = delay_in(one.get(), "delay", usual);
+    }
+  return out;
+}
+
 } // namespace
 
 run_facts facts_of(std::string_view run_yaml) {
@@ -51,6 +79,7 @@ run_facts facts_of(std::string_view run_yaml) {
   if (const auto time = parse_duration(text)) out.stop_time = *time;
   if (const node* regions = find(root, "network.regions"); regions != nullptr)
     for (const node_ptr& region : regions->items) out.regions.push_back(region->text);
+  out.delays = delays_of(root, out.regions);
   if (const node* shown = find(root, "workload.show"); shown != nullptr)
     for (const node_ptr& caption : shown->items) out.shown.push_back(caption->text);
   const std::string first_region = out.regions.empty() ? "everywhere" : out.regions.front();

@@ -26,6 +26,8 @@ struct run_facts {
   std::uint64_t seed = 0;
   duration stop_time{};
   std::vector<std::string> regions;
+  /// One-way delays between regions, by their indices; the diagonal is the delay inside a region.
+  std::vector<std::vector<duration>> delays;
   std::vector<group_facts> groups;
   std::string shard_region;
   data_rate shard_up, shard_down;

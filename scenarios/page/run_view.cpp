@@ -39,12 +39,14 @@ std::uint32_t run_view::state::word_list::of(std::string_view word) {
 }
 
 void run_view::state::reach(std::int64_t time) {
-  for (unsigned i = axis.reach(time); i > 0; --i)
+  for (unsigned i = axis.reach(time); i > 0; --i) {
+    for (auto& [regions, bytes] : flows) bytes.widen();
     for (unit& one : units) {
       one.time.widen();
       one.loss.widen();
       one.bytes.widen();
     }
+  }
 }
 
 std::uint32_t run_view::state::host_of(std::string_view name) {
@@ -118,6 +120,12 @@ void run_view::state::leave_phase(host& of, std::uint32_t index, std::int64_t ti
   of.since = time;
 }
 
+/// Keeps the newest by time and name, so that the order of the calls does not matter.
+void run_view::state::keep_latest(std::int64_t time, std::uint32_t host, std::string_view reason) {
+  latest.emplace(time, host, reason);
+  if (latest.size() > most_latest) latest.erase(latest.begin());
+}
+
 /// Accounts for phases in progress as if they ended now.
 void run_view::state::settle() {
   for (std::uint32_t i = 0; i < hosts.size(); ++i)
@@ -150,7 +158,10 @@ void run_view::begun(std::string_view run_yaml) {
   if (again) return;
   const auto add = [&s](group_facts facts, bool peers) {
     s.group_by_name.emplace(facts.name, static_cast<std::uint32_t>(s.groups.size()));
-    s.groups.push_back({std::move(facts), s.named_hosts, peers});
+    const auto& regions = s.facts.regions;
+    const auto region = std::find(regions.begin(), regions.end(), facts.region) - regions.begin();
+    s.groups.push_back(
+        {std::move(facts), s.named_hosts, peers, static_cast<std::uint32_t>(region)});
     s.named_hosts += static_cast<std::uint32_t>(s.groups.back().facts.count);
   };
   for (const group_facts& facts : s.facts.groups) add(facts, true);
@@ -173,7 +184,8 @@ void run_view::begun(std::string_view run_yaml) {
                        .up = {},
                        .down = {}},
                       s.named_hosts,
-                      false});
+                      false,
+                      static_cast<std::uint32_t>(s.facts.regions.size())});
 }
 
 void run_view::metrics_row(std::string_view row) {
@@ -196,6 +208,7 @@ void run_view::host_started(duration time, std::string_view host) {
   who.born = who.since = time.count();
   who.phase = 0;
   ++who.lives;
+  on.s.keep_latest(time.count(), on.index, {});
 }
 
 void run_view::host_ended(duration time, std::string_view host, std::string_view reason) {
@@ -206,6 +219,7 @@ void run_view::host_ended(duration time, std::string_view host, std::string_view
   who.alive = false;
   who.phase = -1;
   who.lived += time.count() - who.born;
+  s.keep_latest(time.count(), index, reason);
   if (s.ends.size() < state::most_ends)
     s.ends.push_back({index, time.count(), std::string(reason)});
   else
@@ -322,12 +336,13 @@ void run_view::contribution(duration time, std::string_view host, std::uint64_t 
   ++who.rounds;
   who.samples += samples;
   s.contributed_samples += samples;
+  state::unit& of = s.unit_of(index);
+  of.loss.add(s.axis, time.count(), 2, static_cast<std::int64_t>(samples));
   if (!std::isfinite(loss) || std::abs(loss) > 1e6) return;
   const auto count = static_cast<std::int64_t>(samples);
   const std::int64_t sum = std::llround(loss * 1e6) * count;
   who.loss += sum;
   who.loss_samples += count;
-  state::unit& of = s.unit_of(index);
   of.loss.add(s.axis, time.count(), 0, sum);
   of.loss.add(s.axis, time.count(), 1, count);
 }
@@ -393,6 +408,10 @@ void run_view::transfer(const heard_transfer& what) {
   s.at(row.to);
   s.unit_of(row.from).bytes.spread(s.axis, row.begun, row.left, 0, bytes);
   s.unit_of(row.to).bytes.spread(s.axis, row.begun, row.left, 1, bytes);
+  const std::size_t known = std::min(s.facts.regions.size(), state::most_regions);
+  const std::uint32_t from = s.groups[s.group_of(row.from)].region,
+                      to = s.groups[s.group_of(row.to)].region;
+  if (from < known && to < known) s.flows[{from, to}].spread(s.axis, row.begun, row.left, 0, bytes);
 }
 
 bool run_view::wants_traffic() {
@@ -463,7 +482,10 @@ std::vector<run_view::section> run_view::sections() {
                            {"cases", s.cases_text()},
                            {"guard", s.guard_text()},
                            {"traffic", s.traffic_text()},
-                           {"links", s.links_text()}};
+                           {"links", s.links_text()},
+                           {"flows", s.flows_text()},
+                           {"growth", s.growth_text()},
+                           {"latest", s.latest_text()}};
   if (!s.facts.shown.empty()) out.push_back({"pictures", s.pictures_text()});
   if (s.nodes) out.push_back({"nodes", s.nodes_text()});
   return out;

@@ -19,6 +19,9 @@
 //   guard         Byzantine-tolerant rounds: audits, accusations, verdicts, distances
 //   traffic       bytes by host, region and class
 //   links         the share of each line's rate that bulk transfers used
+//   flows         bulk bytes from region to region over time, and the delays between regions
+//   growth        the samples of each host (or group) over time
+//   latest        the newest arrivals and ends of hosts
 //   nodes         each life of each host; only for a cluster
 // Thread safety: all members may be called from any thread.
 #pragma once

@@ -19,6 +19,8 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 namespace shoal::scenarios {
@@ -30,13 +32,14 @@ inline constexpr std::array<std::string_view, 4> session_states{"joining", "comp
 struct run_view::state {
   static constexpr std::size_t most_single_hosts = 300, most_units = 600, most_transfers = 200'000;
   static constexpr std::size_t most_points = 2048, most_ends = 2000, most_faults = 500,
-                               most_attempts = 200;
-  static constexpr std::size_t last_kept = 30, slowest_kept = 30, bad_kept = 80;
+                               most_attempts = 200, most_latest = 30;
+  static constexpr std::size_t last_kept = 30, most_regions = 24, slowest_kept = 30, bad_kept = 80;
 
   struct group {
     group_facts facts;
-    std::uint32_t first = 0; ///< index of its first host
-    bool peers = true;       ///< false: the data shard, or hosts without a group
+    std::uint32_t first = 0;  ///< index of its first host
+    bool peers = true;        ///< false: the data shard, or hosts without a group
+    std::uint32_t region = 0; ///< index into the regions; beyond them: not on the map
   };
   struct host {
     bool seen = false, alive = false;
@@ -52,7 +55,7 @@ struct run_view::state {
   struct unit {
     std::uint32_t hosts = 0; ///< number of seen hosts in this unit
     time_bins<4> time;       ///< time in each state
-    time_bins<2> loss;       ///< sum over samples in millionths of a nat, samples
+    time_bins<3> loss;       ///< sum over samples in millionths of a nat, its samples, all samples
     time_bins<2> bytes;      ///< bulk bytes, up and down
   };
   struct end {
@@ -150,6 +153,10 @@ struct run_view::state {
   case_book cases;
   guard_book guards;
   std::map<std::pair<std::string, std::string>, std::array<std::uint64_t, 4>> region_bytes;
+  /// Bulk bytes from region to region over time.
+  std::map<std::pair<std::uint32_t, std::uint32_t>, time_bins<1>> flows;
+  /// The newest arrivals and ends: time, host, reason of the end (empty: the host came).
+  std::set<std::tuple<std::int64_t, std::uint32_t, std::string>> latest;
   bool traffic_known = false, traffic_wanted = false;
   std::uint64_t contributed_samples = 0;
 
@@ -163,6 +170,7 @@ struct run_view::state {
   void leave_phase(host& of, std::uint32_t index, std::int64_t time);
   void settle();
   void drop_unless_kept(std::uint64_t number);
+  void keep_latest(std::int64_t time, std::uint32_t host, std::string_view reason);
 
   std::string run_text() const;
   std::string join_text() const;
@@ -178,6 +186,9 @@ struct run_view::state {
   std::string pictures_text() const;
   std::string traffic_text() const;
   std::string links_text() const;
+  std::string flows_text() const;
+  std::string growth_text() const;
+  std::string latest_text() const;
   /// Returns the time at which the limit stopped the recording of transfers. Empty if all transfers
   /// are there.
   std::optional<std::int64_t> transfers_until() const;
@@ -188,6 +199,9 @@ struct run_view::state {
 inline bool is_ok(std::uint8_t outcome) {
   return outcome == 0;
 }
+/// A share from 0 to 1 as one of 62 characters.
+char share_digit(double share);
+
 inline constexpr std::array<std::string_view, 4> outcome_words{"ok", "partial", "split", "failed"};
 std::uint8_t outcome_number(std::string_view word);
 

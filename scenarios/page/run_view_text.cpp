@@ -12,15 +12,7 @@ namespace {
 
 constexpr std::size_t most_participants = 200, most_lines = 60, most_links = 120,
                       most_senders = 100;
-constexpr std::size_t most_transfers_of_round = 60, most_regions = 24, most_member_names = 64,
-                      loss_bins = 128;
-
-/// Encodes a share from 0 to 1 as one of 62 characters.
-char digit(double share) {
-  constexpr std::string_view digits =
-      "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-  return digits[static_cast<std::size_t>(std::clamp(std::lround(share * 61), 0L, 61L))];
-}
+constexpr std::size_t most_transfers_of_round = 60, most_member_names = 64, loss_bins = 128;
 
 /// Returns the bits of a value in a message. Unknown for top_k, which sends only a share of the
 /// values.
@@ -44,6 +36,12 @@ std::vector<std::uint32_t> first_of(std::size_t count, std::size_t most, Row kee
 }
 
 } // namespace
+
+char share_digit(double share) {
+  constexpr std::string_view digits =
+      "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+  return digits[static_cast<std::size_t>(std::clamp(std::lround(share * 61), 0L, 61L))];
+}
 
 std::string run_view::state::run_text() const {
   page_text out;
@@ -245,9 +243,9 @@ std::string run_view::state::sessions_text() const {
       for (std::size_t bin = 0; bin < axis.used(); ++bin) {
         const std::int64_t from = static_cast<std::int64_t>(bin) * axis.width();
         const std::int64_t width = std::min(axis.width(), axis.end() - from);
-        line.push_back(digit(static_cast<double>(one.time.get(bin, k)) /
-                             static_cast<double>(std::max<std::int64_t>(width, 1)) /
-                             std::max(one.hosts, 1U)));
+        line.push_back(share_digit(static_cast<double>(one.time.get(bin, k)) /
+                                   static_cast<double>(std::max<std::int64_t>(width, 1)) /
+                                   std::max(one.hosts, 1U)));
       }
       line.resize(line.find_last_not_of('0') + 1); // npos + 1 is 0
       out.text(line);
@@ -689,8 +687,8 @@ std::string run_view::state::links_text() const {
     const line& one = lines[i];
     std::string use;
     for (std::size_t bin = 0; bin < bins; ++bin)
-      use.push_back(digit(static_cast<double>(units[one.unit].bytes.get(bin, one.way)) /
-                          (one.rate * 1e-9 * static_cast<double>(axis.width()))));
+      use.push_back(share_digit(static_cast<double>(units[one.unit].bytes.get(bin, one.way)) /
+                                (one.rate * 1e-9 * static_cast<double>(axis.width()))));
     out.open('{').key("name").text(
         fmt::format("{} of {}", one.way == 0 ? "uplink" : "downlink", name_of_unit(one.unit)));
     out.key("rate")

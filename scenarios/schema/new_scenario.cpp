@@ -1,5 +1,6 @@
 #include "scenarios/schema/new_scenario.hpp"
 
+#include "scenarios/schema/questions.hpp"
 #include "scenarios/schema/values.hpp"
 #include "scenarios/workloads/workload.hpp"
 
@@ -169,28 +170,6 @@ new_scenario with_defaults(const std::string& name, const new_scenario_wishes& w
   return out;
 }
 
-namespace {
-
-/// Sets `value` from an answer. Errors: the input ends.
-template <class T, class Parse>
-result<void> ask_one(const char* question, const std::string& initially, T& value, Parse parse,
-                     std::istream& in, std::ostream& out) {
-  for (std::string answer;;) {
-    out << question << " [" << initially << "]: " << std::flush;
-    if (!std::getline(in, answer)) return failure{"the answers ended; nothing was written"};
-    if (answer.ends_with('\r')) answer.pop_back();
-    if (answer.empty()) return {};
-    auto parsed = parse(answer);
-    if (parsed) {
-      value = *parsed;
-      return {};
-    }
-    out << "  " << parsed.error() << "\n";
-  }
-}
-
-} // namespace
-
 result<new_scenario> ask(const std::string& name, const new_scenario_wishes& wishes,
                          std::istream& in, std::ostream& out) {
   new_scenario made = with_defaults(name, wishes);
@@ -204,9 +183,8 @@ result<new_scenario> ask(const std::string& name, const new_scenario_wishes& wis
         "How many peers?", std::to_string(made.peers), made.peers,
         [](const std::string& text) { return parse_count(text, most_new_peers); }, in, out);
   if (done && !wishes.workload)
-    done =
-        ask_one(fmt::format("What is trained: {}?", fmt::join(workloads().names(), ", ")).c_str(),
-                workload_of(made).name, made.workload, parse_workload, in, out);
+    done = ask_one(fmt::format("What is trained: {}?", fmt::join(workloads().names(), ", ")),
+                   workload_of(made).name, made.workload, parse_workload, in, out);
   if (done && !wishes.churn)
     done = ask_one("Do peers come and go: none, some or heavy?", churn_name, made.churn,
                    parse_churn, in, out);

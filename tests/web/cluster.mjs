@@ -1,7 +1,7 @@
 // A swarm of processes on ports of this machine, on one page. The page shows its hosts, rounds and
 // bytes as one run, live and
 // afterwards. The test types the command with which the page says that another host joins.
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import fs from "node:fs";
 import net from "node:net";
 import path from "node:path";
@@ -20,14 +20,14 @@ training: {target_batch: 256, micro_batch: 8, epochs: 40, optimizer: {kind: sgd,
 averaging: {matchmaking_time: 1s, round_timeout: 30s, sender_timeout: 6s}
 record: {metrics_interval: 1s, held_out_every: 4}
 `);
-const port = () => new Promise((done) => {
+const port = (host = "127.0.0.1") => new Promise((done) => {
   const server = net.createServer();
-  server.listen(0, "127.0.0.1", () => {
+  server.listen(0, host, () => {
     const { port } = server.address();
     server.close(() => done(port));
   });
 });
-const [atShard, atHome0, atHome1, atHome2] = [await port(), await port(), await port(), await port()].map((p) => `127.0.0.1:${p}`);
+const [atShard, atHome0, atHome2] = [await port(), await port(), await port()].map((p) => `127.0.0.1:${p}`), atHome1 = `127.0.0.2:${await port("127.0.0.2")}`;
 await run("keys", "init", "moderator", "--swarm", "reef");
 for (const name of ["shard-0", "home-0", "home-2"]) await run("keys", "admit", name, "--moderator", "moderator", "-o", `keys/${name}`);
 const node = (name, at, ...more) => start("node", "reef.yaml", "--name", name, "--keys", `keys/${name}`, "--listen", at, "--pace", "--out", `out/${name}`, "--quiet", ...more);
@@ -50,20 +50,42 @@ const hosts = await until("two hosts", async () => {
 });
 check(hosts.every((row) => row[1] === "running") && hosts[0][4] === atShard, `the hosts are ${JSON.stringify(hosts)}`);
 
-// The test types the command that the page shows for joining.
-const lines = () => page.$$eval("#panel-join .command code", (all) => all.map((code) => code.textContent));
-check((await lines())[1].includes("--name NAME --group home"), `one more host is told ${await lines()}`);
-await page.selectOption("#panel-join select", "home-1");
-await page.fill("#panel-join input.address", atHome1);
+// Another computer, 127.0.0.2 with a folder of its own, follows the text of the page: every command as it stands there.
+const second = path.join(folder, "second");
+fs.mkdirSync(second);
+const commands = (on) => page.$$eval(`#panel-join .command[data-on=${on}] code`, (all) => all.map((code) => code.textContent));
+check((await commands("you")).some((line) => line.includes("--name volunteer-1 --group home")), `one more host is told ${await commands("you")}`);
+await page.selectOption("#join-as", "home-1");
+await page.uncheck("#join-dialled");
+check((await commands("you")).some((line) => line.includes("--outbound-only") && !line.includes("--listen")), `a host behind a router is told ${await commands("you")}`);
+await page.check("#join-dialled");
+await page.fill("#join-address", atHome1);
 await page.keyboard.press("Tab");
-const [admit, join] = await lines();
-check(admit === "shoal keys admit home-1 --moderator MODERATOR -o keys/home-1", `the moderator is told: ${admit}`);
+const [version, request, answer, look, join, status] = await commands("you"), [admit] = await commands("moderator");
 check(["reef.yaml", "--pace", "--name home-1", `--listen ${atHome1}`, `--join ${atShard}`, "--keys keys/home-1"].every((word) => join.includes(word)), `home-1 is told: ${join}`);
-execFileSync(shoal, admit.replace("MODERATOR", "moderator").split(" ").slice(1), { cwd: folder });
-swarm.push(start(...join.split(" ").slice(1), "--quiet"));
+const saved = page.waitForEvent("download");
+await page.click("#panel-join a.save");
+await (await saved).saveAs(path.join(second, "reef.yaml"));
+check(!fs.readFileSync(path.join(second, "reef.yaml"), "utf8").includes("x-run"), "the saved scenario names the host that wrote it");
+const shell = { env: { ...process.env, PATH: `${path.dirname(shoal)}:${process.env.PATH}` }, encoding: "utf8" };
+const type = (line, cwd) => execFileSync("bash", ["-ec", line], { ...shell, cwd });
+check(/\d+\.\d+/.test(type(version, second)), "the program has no version");
+type(request, second);
+// By mail there, and back.
+fs.copyFileSync(path.join(second, "keys/home-1/home-1.csr"), path.join(folder, "home-1.csr"));
+type(admit, folder);
+fs.cpSync(path.join(folder, "answer-home-1"), path.join(second, "answer-home-1"), { recursive: true });
+type(answer, second);
+check(type(look, second).includes("can be started with it"), "the keys of the second host are not whole");
+swarm.push(spawn("bash", ["-c", `exec ${join} --quiet`], { ...shell, cwd: second, stdio: ["ignore", "ignore", "inherit"] }));
+swarm[2].said = { err: "" };
+await until("the directory of home-1", () => fs.existsSync(path.join(second, "out/home-1/run.yaml")));
+// The page reads directories, as over NFS.
+fs.symlinkSync(path.join(second, "out/home-1"), path.join(folder, "out/home-1"));
 await until("a third host", async () => (await rows("nodes")).some((row) => row[0] === "home-1" && row[1] === "running"), 90);
-check((await page.inputValue("#panel-join input.address")) === atHome1, "news take away what somebody typed");
-check(!(await page.$$eval("#panel-join option", (all) => all.map((o) => o.textContent))).includes("home-1"), "who is there can join again");
+await until("the second host to see itself", () => /home-1 +trainer/.test(type(status, second)));
+check((await page.inputValue("#join-address")) === atHome1, "news take away what somebody typed");
+check(!(await page.$$eval("#join-as option", (all) => all.map((o) => o.textContent))).includes("home-1"), "who is there can join again");
 swarm.push(node("home-2", atHome2, "--join", atShard));
 await until("all of them in the list of contributions", async () => (await rows("leaderboard")).length === 3, 120);
 await until("a round of three", () => page.$$eval("#panel-round-table tbody tr", (all) => all.some((row) => row.children[4]?.textContent === "3")), 120);

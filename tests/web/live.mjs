@@ -11,6 +11,21 @@ const chromium = await browser();
 const page = await chromium.open(url);
 check((await page.textContent(".state")) === "running", "it does not say that the run goes on");
 
+// How far it is, how long it takes, and the newest events.
+const left = await until("the time left", async () => {
+  const text = await page.textContent(".live .left");
+  return / left$/.test(text) && text;
+});
+check(/^[\d.]+ %, (\d|less)/.test(left), `the time left is '${left}'`);
+const news = () => page.$$eval(".newest li", (all) => all.map((li) => li.textContent));
+const first = await until("events", async () => (await news()).length >= 3 && (await news()));
+check(first.every((text) => / came$|round of epoch|fault: |: /.test(text)), `the events are ${first}`);
+await until("newer events", async () => (await news())[0] !== first[0]);
+await page.click(".newest button >> nth=0");
+await until("what it opens", async () => (await page.isVisible("#back")) || (await page.$("#time .limits .chip:not(#back)")) !== null);
+await page.keyboard.press("Escape");
+check((await page.textContent("#time .clock")).startsWith("now"), "the moment of a run that goes on is not now");
+
 const drawn = () => page.$eval("main", (m) => Number(m.dataset.drawn));
 const samples = () => page.$$eval(".tile", (tiles) => tiles.find((t) => t.querySelector("dt").textContent === "samples").querySelector("b").textContent);
 const line = () => page.$eval("#panel-active svg [aria-label=line] path", (p) => p.getAttribute("d"));
@@ -27,6 +42,7 @@ check((await page.inputValue("#panel-leaderboard input[type=search]")) === "home
 await picture(page, "live-1400");
 
 await until("the end", async () => (await page.textContent(".state")) === "ended", 120);
+check((await page.$(".live")) === null, "a run that has ended has time left");
 await until("the program's end", () => runs.exitCode !== null);
 check(runs.exitCode === 0, `the run ended with ${runs.exitCode}: ${runs.said.err}`);
 await checkCharts(page, ["objective", "speed", "active", "sessions", "bubbles", "losses", "rounds-over-time", "traffic", "traffic-hosts", "traffic-regions", "links"]);

@@ -215,6 +215,68 @@ TEST_CASE("lines are not called idle from where on transfers were not recorded a
         all["links"]["bins"].get<std::size_t>());
 }
 
+TEST_CASE("a view has the traffic between regions over time with the delays between them") {
+  run_view view;
+  std::string text = yaml(2);
+  const std::string regions = "regions: [eu, us]";
+  text.replace(text.find(regions), regions.size(),
+               regions + ", default_delay: 30ms, links: [{from: us, to: eu, delay: 80ms}]");
+  view.begun(text);
+  CHECK(document(view)["flows"].is_null());
+  view.host_started(0s, "home-0");
+  view.host_started(0s, "lab-1");
+  view.transfer({1, "home-0", "lab-1", "part_chunk", 1000, 1s, 1s, 3s, 3s, false, "", 0s});
+  view.transfer({2, "lab-1", "home-0", "part_chunk", 500, 3s, 3s, 4s, 4s, false, "", 0s});
+  view.transfer({3, "lab-1", "home-0", "part_chunk", 9000, 3s, 3s, 4s, 4s, true, "", 0s});
+  view.transfer({4, "stranger", "home-0", "part_chunk", 9000, 3s, 3s, 4s, 4s, false, "", 0s});
+  const json flows = document(view)["flows"];
+  CHECK(flows["regions"] == json{"eu", "us"});
+  CHECK(flows["delays"] == json::parse("[[0.03,0.08],[0.08,0.03]]"));
+  REQUIRE(flows["pairs"].size() == 2);
+  const json& there = flows["pairs"][0];
+  CHECK((there["from"] == 0 && there["to"] == 1 && there["bytes"] == 1000));
+  CHECK(flows["pairs"][1]["bytes"] == 500);
+  // The line is full from the first second to the third, and empty before and after.
+  const std::string line = there["line"];
+  const double bin = flows["bin"];
+  CHECK(static_cast<double>(line.find('z')) * bin == doctest::Approx(1).epsilon(0.05));
+  CHECK(static_cast<double>(line.size()) * bin == doctest::Approx(3).epsilon(0.05));
+}
+
+TEST_CASE("the samples of each host over time add up to its contribution") {
+  run_view view;
+  view.begun(yaml(2));
+  view.host_started(0s, "home-0");
+  view.host_started(0s, "home-1");
+  for (int i = 1; i <= 100; ++i) view.contribution(i * 10s, "home-1", 3, 1.0);
+  view.contribution(500s, "home-0", 7, std::nan(""));
+  const json growth = document(view)["growth"];
+  REQUIRE(growth["rows"].size() == 2);
+  CHECK(growth["rows"][0]["name"] == "home-1");
+  std::int64_t sum = 0, half = 0;
+  const json& samples = growth["rows"][0]["samples"];
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    sum += samples[i].get<std::int64_t>();
+    if (static_cast<double>(i + 1) * growth["bin"].get<double>() <= 500)
+      half += samples[i].get<std::int64_t>();
+  }
+  CHECK(sum == 300);
+  CHECK(half == doctest::Approx(150).epsilon(0.05));
+  CHECK(growth["rows"][1]["name"] == "home-0");
+  CHECK(growth["rows"][1]["samples"].back() == 7);
+}
+
+TEST_CASE("a view has the newest arrivals and ends and forgets older ones") {
+  run_view view;
+  view.begun(yaml(100));
+  for (int i = 0; i < 100; ++i) view.host_started((i + 1) * 1s, fmt::format("home-{}", i));
+  view.host_ended(200s, "home-3", "machine_killed");
+  const json latest = document(view)["latest"];
+  REQUIRE(latest.size() == 30);
+  CHECK(latest.front() == json{72, "home-71", ""});
+  CHECK(latest.back() == json{200, "home-3", "machine_killed"});
+}
+
 TEST_CASE("a round whose members all died has no time below nothing") {
   run_view view;
   view.begun(yaml(2));

@@ -3,6 +3,8 @@
 import * as Plot from "@observablehq/plot";
 import { h } from "./dom";
 import { seconds, timeUnit } from "./format";
+import { choice, choose, goTo, moveTo } from "./moment";
+import { onTimeAxis } from "./time_chart";
 import type { Fault, View } from "./view";
 
 export interface Context {
@@ -30,11 +32,49 @@ export const stateWords: Record<string, string> = { joining: "joining", computin
 /** Of groups, kinds, participants: eight that people with any eyes tell apart. */
 export const palette = ["var(--c0)", "var(--c1)", "var(--c2)", "var(--c3)", "var(--c4)", "var(--c5)", "var(--c6)", "var(--c7)"];
 
-export function timeAxis(view: View): { scale: (t: number) => number; label: string; end: number; unit: string } {
+export interface TimeAxis {
+  /** From seconds of the run to the unit of the axis. */
+  scale: (t: number) => number;
+  label: string;
+  /** The ends of the axis in its unit, and in seconds. */
+  domain: [number, number];
+  from: number;
+  to: number;
+  /** `items` within the axis, and one on each side, so that lines go on to the edge. */
+  within: <T>(items: T[], time: (item: T) => number) => T[];
+}
+
+/** The axis of all charts over time: the whole run, or the stretch that was chosen. */
+export function timeAxis(view: View): TimeAxis {
   const end = Math.max(view.run.time, 1e-9);
-  const { unit, seconds: size } = timeUnit(end);
-  const kind = view.run.world === "sim" ? "virtual time" : "time";
-  return { scale: (t) => t / size, label: `${kind} (${unit})`, end: end / size, unit };
+  let [from, to] = choice.range ?? [0, end];
+  if (from >= end || to <= from) [from, to] = [0, end];
+  to = Math.min(to, end);
+  const span = to - from, kind = view.run.world === "sim" ? "virtual time" : "time";
+  // A short stretch late in a run counts from a round number of seconds, so that its ticks stay short.
+  const zoomed = span < to / 20;
+  const { unit, seconds: size } = timeUnit(zoomed ? span : to);
+  const step = size === 1 ? 60 : size, base = zoomed ? Math.floor(from / step) * step : 0;
+  const scale = (t: number) => (t - base) / size;
+  return {
+    scale, from, to,
+    domain: [scale(from), scale(to)],
+    label: `${kind} (${unit}${base > 0 ? ` after ${seconds(base)}` : ""})`,
+    within: (items, time) => {
+      if (!choice.range) return items;
+      const first = items.findIndex((item) => time(item) >= from);
+      if (first < 0) return items.slice(-1);
+      let last = first;
+      while (last < items.length && time(items[last]) <= to) last++;
+      return items.slice(Math.max(0, first - 1), last + 1);
+    },
+  };
+}
+
+/** What a fault does to whom, in a few words. */
+export function faultName(f: Fault): string {
+  const whom = f.count === 0 ? "" : f.count === 1 ? ` ${f.hosts[0] ?? ""}` : ` ${f.count} hosts`;
+  return `${f.action.replace(/_/g, " ")}${whom}`;
 }
 
 function faultText(f: Fault): string {
@@ -44,20 +84,60 @@ function faultText(f: Fault): string {
 
 /** Faults behind a time chart: bands of those that last, lines of those that strike. */
 export function bands(view: View): Plot.Markish[] {
-  const { scale } = timeAxis(view);
+  const axis = timeAxis(view), { scale } = axis;
   const { spans, instant } = faultsOf(view);
+  const first = (f: Fault) => scale(Math.max(axis.from, f.begin));
   return [
-    Plot.rectX(spans, { x1: (f: Fault) => scale(f.begin), x2: (f: Fault) => scale(f.end ?? view.run.time), fill: "var(--fault)", fillOpacity: 0.1, title: faultText, className: "fault-band" }),
+    Plot.rectX(spans, { x1: first, x2: (f: Fault) => scale(Math.min(axis.to, f.end ?? view.run.time)), fill: "var(--fault)", fillOpacity: 0.1, title: faultText, className: "fault-band" }),
     Plot.ruleX(instant, { x: (f: Fault) => scale(f.begin), stroke: "var(--fault)", strokeOpacity: 0.6, strokeDasharray: "2,3", title: faultText, className: "fault-band" }),
+    faultNames(axis, [...spans, ...instant].sort((a, b) => a.begin - b.begin)),
   ];
+}
+
+/** The names of faults at the top of a chart, as many as have room beside each other. A click goes to the fault. */
+function faultNames(axis: TimeAxis, faults: Fault[]): Plot.Markish {
+  return ((_index: unknown, scales: Record<string, (v: number) => number>, _channels: unknown, size: { width: number; marginRight: number; marginTop: number }) => {
+    const group = document.createElementNS("http://www.w3.org/2000/svg", "g");
+    group.setAttribute("aria-label", "fault names");
+    let free = -Infinity;
+    for (const f of faults) {
+      if ((f.end ?? Infinity) < axis.from || f.begin > axis.to) continue;
+      const x = scales.x(axis.scale(Math.max(axis.from, f.begin))) + 3, name = faultName(f);
+      const wide = 5.6 * name.length;
+      if (x < free || x + wide > size.width - size.marginRight + 8) continue;
+      free = x + wide + 6;
+      const text = document.createElementNS("http://www.w3.org/2000/svg", "text");
+      text.textContent = name;
+      text.setAttribute("x", String(x));
+      text.setAttribute("y", String(size.marginTop + 8));
+      text.setAttribute("class", "fault-name");
+      text.addEventListener("click", () => goToFault(f));
+      group.append(text);
+    }
+    return group;
+  }) as unknown as Plot.Markish;
+}
+
+/** Shows the time of a fault: a little before it, and what followed. */
+export function goToFault(f: Fault): void {
+  showTime(f.begin, f.end !== null && f.end > f.begin ? f.end : f.begin);
+}
+
+/** Sets the moment to `begin`, and zooms out as far as it takes to see all until `end`. */
+export function showTime(begin: number, end: number): void {
+  if (choice.range && (begin < choice.range[0] || end > choice.range[1])) {
+    const span = Math.max(choice.range[1] - choice.range[0], 1.5 * (end - begin));
+    const from = Math.max(0, begin - span / 4);
+    choose({ range: [from, from + span], at: begin });
+  } else moveTo(begin);
 }
 
 /** The same above rows of pixels, which they would discolour: between y1 and y2, above the first row. */
 export function rail(view: View, y1: number, y2: number): Plot.Markish[] {
-  const { scale } = timeAxis(view);
+  const axis = timeAxis(view), { scale } = axis;
   const { spans, instant } = faultsOf(view);
   return [
-    Plot.rect(spans, { x1: (f: Fault) => scale(f.begin), x2: (f: Fault) => scale(f.end ?? view.run.time), y1, y2, fill: "var(--fault)", fillOpacity: 0.45, title: faultText, className: "fault-band" }),
+    Plot.rect(spans, { x1: (f: Fault) => scale(Math.max(axis.from, f.begin)), x2: (f: Fault) => scale(Math.min(axis.to, f.end ?? view.run.time)), y1, y2, fill: "var(--fault)", fillOpacity: 0.45, title: faultText, className: "fault-band" }),
     Plot.ruleX(instant, { x: (f: Fault) => scale(f.begin), y1, y2, stroke: "var(--fault)", strokeWidth: 1.5, title: faultText, className: "fault-band" }),
   ];
 }
@@ -67,18 +147,27 @@ function faultsOf(view: View): { spans: Fault[]; instant: Fault[] } {
   const striking = view.faults.filter((f) => f.end !== null && f.end <= f.begin);
   const once = ["kill", "restart", "join"];
   const instant = [...striking, ...lasting.filter((f) => f.end === null && once.includes(f.action))];
-  return { spans: lasting.filter((f) => !(f.end === null && once.includes(f.action))), instant };
+  // Marks outside of the axis would stand beside the chart.
+  const { from, to } = timeAxis(view);
+  return {
+    spans: lasting.filter((f) => !(f.end === null && once.includes(f.action)) && f.begin < to && (f.end ?? Infinity) > from),
+    instant: instant.filter((f) => f.begin >= from && f.begin <= to),
+  };
 }
 
 export interface ChartOptions extends Plot.PlotOptions {
   /** One sentence: what the chart says. */
   says: string;
+  /** A chart over time, with the axis that all of them share. */
+  time?: TimeAxis;
+  /** What a click at a time does in place of setting the moment; false: nothing. */
+  click?: (t: number, event: PointerEvent) => boolean;
 }
 
 /** A plot of the page's look, as an image with a text. */
 export function chart(context: Context, options: ChartOptions): HTMLElement {
-  const { says, ...rest } = options;
-  const svg = Plot.plot({
+  const { says, time: axis, click, ...rest } = options;
+  const all = {
     width: context.width,
     height: 260,
     // The axis' label needs room above its highest tick.
@@ -88,13 +177,74 @@ export function chart(context: Context, options: ChartOptions): HTMLElement {
     marginBottom: 38,
     style: { background: "transparent", fontSize: "11.5px", overflow: "visible" },
     ...rest,
-    x: { grid: false, labelArrow: "none", labelAnchor: "center", ...rest.x },
+    x: { grid: false, labelArrow: "none", labelAnchor: "center", ...(axis ? { label: axis.label, domain: axis.domain } : {}), ...rest.x },
     y: { grid: true, labelArrow: "none", ...rest.y },
-  }) as SVGSVGElement | HTMLElement;
-  const image = svg instanceof SVGSVGElement ? svg : svg.querySelector("svg:last-of-type")!;
+  } as const;
+  const svg = Plot.plot(all as Plot.PlotOptions) as SVGSVGElement | HTMLElement;
+  const image = svg instanceof SVGSVGElement ? svg : svg.querySelector<SVGSVGElement>("svg:last-of-type")!;
   image.setAttribute("role", "img");
   image.setAttribute("aria-label", says);
-  return h("div", { class: "plot" }, svg);
+  const out = h("div", { class: "plot" }, svg);
+  openNames(image, context.view);
+  if (axis) {
+    const { marginLeft: left, marginRight: right, marginTop: top, marginBottom: bottom, width, height } = all;
+    clip(image, left, top, width - left - right, height - top - bottom);
+    onTimeAxis(out, { left, right, top, bottom, width, height, from: axis.from, to: axis.to }, chosenSpan(context.view), click);
+  }
+  return out;
+}
+
+const namesOf = new WeakMap<View["participants"], Set<string>>();
+/** Names of participants in a chart open their panels, also in the name of a line. */
+function openNames(svg: SVGSVGElement, view: View): void {
+  let names = namesOf.get(view.participants);
+  if (!names) namesOf.set(view.participants, (names = new Set([...view.participants.hosts, ...view.participants.groups].map((p) => p.name))));
+  for (const text of svg.querySelectorAll("text")) {
+    // A text may have a title in it.
+    const name = (text.firstChild instanceof Text ? text.firstChild.data : "").replace(/^(up|down)link of | ×.*$/g, "");
+    if (!names.has(name)) continue;
+    text.classList.add("opens-peer");
+    text.addEventListener("click", () => openPeer(name));
+  }
+}
+
+let clips = 0;
+/** Cuts marks off at the frame, but for axes and texts. */
+function clip(svg: SVGSVGElement, x: number, y: number, width: number, height: number): void {
+  const id = `clip-${++clips}`, path = document.createElementNS("http://www.w3.org/2000/svg", "clipPath");
+  const rect = document.createElementNS("http://www.w3.org/2000/svg", "rect");
+  for (const [name, value] of Object.entries({ x: x - 1, y: 0, width: width + 2, height: y + height + 1 })) rect.setAttribute(name, String(value));
+  path.id = id;
+  path.append(rect);
+  for (const mark of svg.children)
+    if (!/axis|grid|tick|tip|text|fault names/.test(mark.getAttribute("aria-label") ?? "") && mark.tagName !== "style") mark.setAttribute("clip-path", `url(#${id})`);
+  svg.append(path);
+}
+
+/** From the beginning of the chosen round to its end. */
+export function chosenSpan(view: View): [number, number] | null {
+  const round = choice.round === null ? undefined : view.rounds.kept.find((k) => k.number === choice.round);
+  return round ? [round.started, round.ended] : null;
+}
+
+/** The members of the chosen round, or the chosen participant; null: nobody is chosen. */
+export function chosenPeers(view: View): Set<string> | null {
+  if (choice.peer !== null) return new Set([choice.peer]);
+  const round = choice.round === null ? undefined : view.rounds.kept.find((k) => k.number === choice.round);
+  return round && round.ends.length > 0 ? new Set(round.ends.map(([name]) => name)) : null;
+}
+
+/** A name that opens the panel of its participant. */
+export function peerButton(name: string): HTMLElement {
+  return h("button", { type: "button", class: "link name", onclick: (event: Event) => {
+    event.stopPropagation();
+    openPeer(name);
+  } }, name);
+}
+
+export function openPeer(name: string): void {
+  choose({ peer: name, round: null });
+  goTo("panel-peer");
 }
 
 /** The same as a table, folded. `rows` are made when it is opened. */

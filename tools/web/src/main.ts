@@ -2,18 +2,24 @@
 
 import { calculator } from "./calculator";
 import { cases, hasCases } from "./cases";
+import { challenges } from "./challenges";
 import { type Context, forgetColours, nothing } from "./chart";
 import { join, nodes } from "./cluster";
-import { choice, fill, h } from "./dom";
+import { choice as switchOf, fill, h } from "./dom";
 import { comparison, provenance, scenario } from "./facts";
 import { findingsList } from "./findings";
 import { compact, number, percent, seconds } from "./format";
 import { guardPanel, hasGuard } from "./guard";
+import { doneShare, failureList, newest, timeLeft } from "./happenings";
+import { hasMap, map } from "./map";
+import { fit, forgetMoved, goTo, readAddress, reset, whenChosen } from "./moment";
 import { compression, links, trafficByHost, trafficByRegion, trafficOverTime } from "./network";
 import { learns, objective, speed } from "./objective";
+import { hasPeer, peerPanel } from "./peer";
 import { hasPictures, picturesPanel } from "./pictures";
 import { roundsOverTime, roundTable, whyRoundsFail } from "./rounds";
 import { active, bubbles, leaderboard, lossByParticipant, sessions } from "./swarm";
+import { followMoment, pause, timeBar } from "./time_bar";
 import type { View } from "./view";
 
 interface Panel {
@@ -42,7 +48,9 @@ const parts: Part[] = [
     { id: "join", title: "How to join", draw: join, when: (v) => v.run.join !== null },
   ] },
   { id: "people", title: "Participants", panels: [
+    { id: "peer", title: "One participant", draw: peerPanel, when: hasPeer },
     { id: "sessions", title: "Sessions", draw: sessions },
+    { id: "map", title: "Where they are, and what they send", draw: map, when: hasMap },
     { id: "leaderboard", title: "Contributions", draw: leaderboard },
     { id: "cases", title: "Who did what", draw: cases, when: hasCases },
     { id: "guard", title: "Members check each other", draw: guardPanel, when: hasGuard },
@@ -53,6 +61,7 @@ const parts: Part[] = [
     { id: "rounds-over-time", title: "How long rounds took", draw: roundsOverTime },
     { id: "round-table", title: "Round by round", draw: roundTable },
     { id: "reasons", title: "Why rounds were not ok", draw: whyRoundsFail },
+    { id: "failures", title: "What went wrong", draw: failureList },
   ] },
   { id: "network", title: "Network", panels: [
     { id: "traffic", title: "Traffic by kind", draw: trafficOverTime },
@@ -61,6 +70,7 @@ const parts: Part[] = [
     { id: "links", title: "How full the lines were", draw: links },
     { id: "compression", title: "Compression", draw: compression },
   ] },
+  { id: "challenges", title: "Challenges", panels: [{ id: "engineering", title: "How the swarm met them", draw: challenges }] },
   { id: "memory", title: "Memory", panels: [{ id: "calculator", title: "Memory of training a model", draw: calculator }] },
   { id: "about", title: "The run", panels: [
     { id: "provenance", title: "How to repeat it", draw: provenance },
@@ -85,7 +95,7 @@ interface Loaded extends Place {
 const runs: Loaded[] = [];
 let chosen = 0;
 let theme = "";
-const top_ = document.getElementById("top")!, main = document.getElementById("main")!;
+const top_ = document.getElementById("top")!, bar = document.getElementById("bar")!, main = document.getElementById("main")!;
 
 const loaded = (place: Place, sections: Partial<View> = {}): Loaded => ({ ...place, sections, events: null, over: false, lost: false });
 /** The first that is held against a prediction; without any, the first. */
@@ -93,6 +103,9 @@ const firstToShow = (): number => Math.max(0, runs.findIndex((r) => r.beside !==
 
 function show(index: number): void {
   chosen = index;
+  // A stretch or a participant of one run means nothing in another one.
+  pause();
+  reset();
   followChosen();
   drawAll();
   // The screen shows the previous run until this one has arrived.
@@ -100,6 +113,21 @@ function show(index: number): void {
   if (drawn !== chosen && state) state.textContent = "loading";
   window.scrollTo({ top: 0 });
 }
+
+whenChosen(() => drawAll(), followMoment);
+
+/** Links within the page keep the rest of the address. */
+document.addEventListener("click", (event) => {
+  const link = (event.target as Element).closest?.("a[href^='#']");
+  if (!link || link.classList.contains("skip")) return;
+  event.preventDefault();
+  goTo(link.getAttribute("href")!.slice(1));
+});
+addEventListener("hashchange", () => {
+  const where = readAddress();
+  drawAll();
+  if (where) document.getElementById(where)?.scrollIntoView({ block: "start" });
+});
 
 /** What opens the page of the host that wrote `directory`, if there is one. */
 function pageOf(directory: string): (() => void) | null {
@@ -133,6 +161,16 @@ function tiles(v: View): HTMLElement {
     violations > 0 && tile("invariants", number(violations), "violated", "bad"));
 }
 
+/** How far the run is, how long it takes at the pace of the last minute, and the newest events. */
+function liveBox(v: View): HTMLElement {
+  const done = doneShare(v), left = timeLeft(v, performance.now() / 1000);
+  return h("div", { class: "live" },
+    done !== null && h("div", { class: "live-done" },
+      h("progress", { max: 1, value: done, "aria-label": "How far the run is" }),
+      h("span", { class: "left" }, `${percent(done)}${left !== null ? `, ${left < 1 ? "less than a second" : seconds(left)} left` : ", the time left is not known yet"}`)),
+    h("ol", { class: "newest", "aria-label": "Newest events" }, newest(v, 6).map((e) => h("li", {}, h("button", { type: "button", class: "link", onclick: e.open }, seconds(e.at)), ` ${e.text}`))));
+}
+
 function header(): void {
   const run = runs[chosen];
   const v = run.sections as View;
@@ -143,7 +181,7 @@ function header(): void {
     id: "run-picker",
     onchange: (e: Event) => show(Number((e.target as HTMLSelectElement).value)),
   }, runs.map((r, i) => h("option", { value: i, selected: i === chosen }, `${r.of !== null ? "\u2003" : ""}${r.title}${runs.some((other) => other.beside === i) ? " (predicted)" : runs.some((other) => other.of === i) ? " (all hosts)" : ""}`))));
-  const looks = choice("Colours", "theme", [["", "auto"], ["light", "light"], ["dark", "dark"]] as const, theme as "" | "light" | "dark", (value) => {
+  const looks = switchOf("Colours", "theme", [["", "auto"], ["light", "light"], ["dark", "dark"]] as const, theme as "" | "light" | "dark", (value) => {
     theme = value;
     if (value === "") delete document.documentElement.dataset.theme;
     else document.documentElement.dataset.theme = value;
@@ -158,8 +196,10 @@ function header(): void {
     v.run.description && h("p", { class: "description" }, v.run.description),
     ...v.run.notes.map((n) => h("p", { class: "note warn" }, n)),
     tiles(v),
-    findingsList(v),
-    h("nav", { "aria-label": "Parts of the page" }, parts.map((p) => h("a", { href: `#${p.id}` }, p.title))));
+    v.run.state === "running" && liveBox(v),
+    findingsList(v));
+  if (bar.childNodes.length === 0) fill(bar, h("nav", { "aria-label": "Parts of the page" }, parts.map((p) => h("a", { href: `#${p.id}`, "data-part": p.id }, p.title))));
+  timeBar(v);
   if (focused) document.getElementById(focused)?.focus();
   else if (radio) top_.querySelector<HTMLInputElement>("input[name=theme]:checked")?.focus();
 }
@@ -176,6 +216,7 @@ function build(): void {
       return h("article", { id: `panel-${panel.id}`, class: panel.half ? "half" : "", "aria-labelledby": `${panel.id}-title` }, h("h3", { id: `${panel.id}-title` }, panel.title), body);
     })))));
   for (const article of main.querySelectorAll("article")) sight.observe(article);
+  for (const section of main.querySelectorAll("section[id]")) inSight.observe(section);
 }
 
 /** Where the focus is within a panel, so that it can go there again. */
@@ -269,6 +310,7 @@ function draw(panel: Panel, available: number, anew: boolean): void {
   const again = () => draw(panel, body.clientWidth, true);
   let nodes: Node[];
   try {
+    forgetMoved(panel.id);
     nodes = panel.draw({ view, beside: first && isWhole(first) ? first : null, width, again });
   } catch (error) {
     console.error(panel.id, error);
@@ -283,8 +325,9 @@ function draw(panel: Panel, available: number, anew: boolean): void {
 let drawn = -1;
 
 function drawAll(): void {
-  if (!isWhole(runs[chosen].sections)) return;
+  if (runs.length === 0 || !isWhole(runs[chosen].sections)) return;
   if (bodies.size === 0) build();
+  fit(Math.max((runs[chosen].sections as View).run.time, 1e-9));
   drawn = chosen;
   header();
   drawPanels(true);
@@ -347,17 +390,37 @@ async function findRuns(): Promise<void> {
 
 let embedded = false;
 
+/** Panels above the one that the address names have their height when all are drawn. */
+function goToPlace(): void {
+  const where = location.hash.replace(/^#/, "").split("?")[0];
+  if (where === "") return;
+  const go = () => document.getElementById(where)?.scrollIntoView({ block: "start", behavior: "instant" });
+  go();
+  new MutationObserver((_, observer) => {
+    observer.disconnect();
+    go();
+  }).observe(main, { attributes: true, attributeFilter: ["data-drawn"] });
+}
+
+/** The part that is on the screen is marked in the bar. */
+const inSight = new IntersectionObserver((seen) => {
+  for (const { target, isIntersecting } of seen) bar.querySelector(`[data-part=${target.id}]`)?.classList.toggle("here", isIntersecting);
+}, { rootMargin: "-30% 0px -60% 0px" });
+
 async function start(): Promise<void> {
   const data = JSON.parse(document.getElementById("shoal-data")!.textContent ?? "null") as { runs: (Place & { sections: View })[] } | null;
   if (data !== null) {
     embedded = true;
     for (const { sections, ...place } of data.runs) runs.push(loaded(place, sections));
     chosen = firstToShow();
+    readAddress();
     drawAll();
+    goToPlace();
     return;
   }
   await findRuns();
   chosen = firstToShow();
+  readAddress();
   followChosen();
 }
 

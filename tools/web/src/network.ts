@@ -1,7 +1,7 @@
 // The traffic by kind, host and region, and the load of the lines.
 
 import * as Plot from "@observablehq/plot";
-import { asTable, bands, chart, type Context, faultLegend, legend, nothing, pixels, rail, rgb, timeAxis } from "./chart";
+import { asTable, bands, chart, chosenPeers, type Context, faultLegend, legend, nothing, pixels, rail, rgb, timeAxis } from "./chart";
 import { h, search } from "./dom";
 import { bytes, byteUnit, count, number, percent, rate, seconds, words } from "./format";
 import { share } from "./view";
@@ -14,11 +14,13 @@ export function trafficOverTime(context: Context): Node[] {
   const axis = timeAxis(view);
   const { time } = view.series;
   if (!time || time.length < 2) return [nothing("No two rows of metrics yet.")];
+  const shown = axis.within(time.map((t, i) => ({ t: t ?? 0, i })), (row) => row.t);
+  if (shown.length < 2) return [nothing("Fewer than two rows of metrics are in this stretch of time.")];
   // The chart shows the rates of a hundred stretches, because rows of single seconds flicker.
-  const step = Math.max(1, Math.ceil(time.length / 120));
+  const step = Math.max(1, Math.ceil(shown.length / 120));
   const rows: { t: number; t2: number; kind: string; rate: number }[] = [];
-  for (let i = step; i < time.length + step - 1; i += step) {
-    const a = i - step, b = Math.min(i, time.length - 1);
+  for (let i = step; i < shown.length + step - 1; i += step) {
+    const a = shown[i - step].i, b = shown[Math.min(i, shown.length - 1)].i;
     const dt = (time[b] ?? 0) - (time[a] ?? 0);
     if (dt <= 0) continue;
     for (const kind of kinds) {
@@ -34,7 +36,7 @@ export function trafficOverTime(context: Context): Node[] {
     chart(context, {
       says: `Traffic by kind over time: ${totals.map((t) => `${bytes(t.total)} ${t.kind}`).join(", ")}.`,
       height: 230,
-      x: { label: axis.label, domain: [0, axis.end] },
+      time: axis,
       y: { label: unit as string },
       color: { domain: kinds, range: kinds.map((k) => kindColours[k]) },
       marks: [
@@ -51,7 +53,8 @@ const hostState = { filter: "" };
 export function trafficByHost(context: Context): Node[] {
   const t = context.view.traffic;
   if (t === null || t.hosts.length === 0) return [nothing("The traffic of each host is known when the run has ended.")];
-  const hosts = t.hosts.filter((x) => x.name.includes(hostState.filter)).slice(0, 30);
+  const only = chosenPeers(context.view);
+  const hosts = t.hosts.filter((x) => x.name.includes(hostState.filter) && (!only || only.has(x.name) || only.has(x.group))).slice(0, 30);
   const rows = hosts.flatMap((x) => kinds.map((kind) => ({ name: x.name, kind, bytes: x.bytes[t.kinds.indexOf(kind)] })));
   const most = Math.max(1, ...hosts.map((x) => x.bytes.reduce((a, b) => a + b, 0)));
   const { unit, size } = byteUnit(most);
@@ -107,8 +110,9 @@ export function links(context: Context): Node[] {
   const { view } = context;
   const l = view.links;
   if (l === null || l.rows.length === 0) return [nothing(view.run.world === "cluster" ? "How full the lines were is known in simulation and emulation. For a real network, the chart above shows the traffic of each host." : "How full lines were is reckoned from transfers, and none were recorded (record.transfers).")];
-  const rows = l.rows.filter((r) => r.name.includes(linkState.filter)).slice(0, 40);
-  const axis = timeAxis(view), shown = l.until === null ? axis.end : axis.scale(l.until);
+  const only = chosenPeers(view);
+  const rows = l.rows.filter((r) => r.name.includes(linkState.filter) && (!only || only.has(r.name.replace(/^.* of /, "")))).slice(0, 40);
+  const axis = timeAxis(view);
   const low = rgb("var(--track)"), mid = rgb("var(--heat-mid)"), high = rgb("var(--heat-high)");
   const mix = (a: number, b: number, k: number) => a + (b - a) * k;
   const paint = (data: Uint8ClampedArray) => rows.forEach((row, r) => {
@@ -126,23 +130,23 @@ export function links(context: Context): Node[] {
       linkState.filter = v;
       context.again();
     })),
-    rows.length === 0 ? nothing("No line has this name.") : chart(context, {
+    rows.length === 0 ? nothing(only ? "No line of the chosen participants is known." : "No line has this name.") : chart(context, {
       says: `How full ${rows.length} lines were over time; the fullest, ${rows[0].name}, ${percent(rows[0].mean)} on average.`,
       height: rows.length * height + 58,
       marginLeft: left,
       marginRight: 56,
       marginTop: 14,
-      x: { label: axis.label, domain: [0, shown] },
+      time: axis,
       y: { domain: [0, rows.length], range: [15, rows.length * height + 15], grid: false, label: null, ticks: [] },
       marks: [
-        pixels(l.bins, rows.length * 4, paint, [0, Math.min(shown, axis.scale(l.bins * l.bin))], [0, rows.length]),
+        pixels(l.bins, rows.length * 4, paint, [axis.scale(0), axis.scale(l.bins * l.bin)], [0, rows.length]),
         ...(l.until === null ? rail(view, -9 / height, -3 / height) : []),
-        Plot.text(rows, { x: 0, y: (_, i) => i + 0.5, text: "name", textAnchor: "end", dx: -6, fill: "var(--ink)", title: (r) => `${r.name}: ${rate(r.rate)}` }),
-        Plot.text(rows, { x: shown, y: (_, i) => i + 0.5, text: (r) => percent(r.mean), textAnchor: "start", dx: 7, fill: "var(--muted)" }),
+        Plot.text(rows, { frameAnchor: "left", y: (_, i) => i + 0.5, text: "name", textAnchor: "end", dx: -6, fill: "var(--ink)", title: (r) => `${r.name}: ${rate(r.rate)}` }),
+        Plot.text(rows, { frameAnchor: "right", y: (_, i) => i + 0.5, text: (r) => percent(r.mean), textAnchor: "start", dx: 7, fill: "var(--muted)" }),
       ],
     }),
     legend([["idle", "var(--track)"], ["half", "var(--heat-mid)"], ["full", "var(--heat-high)"], ...faultLegend(view)]),
-    h("p", { class: "note" }, `Bulk alone, as a share of what the scenario says of the line; the number is the mean.${l.until !== null ? ` Until ${seconds(l.until)}: later transfers were not recorded (record.transfers).` : ""}${l.more + l.rows.length > rows.length && linkState.filter === "" ? ` The ${rows.length} fullest of ${l.more + l.rows.length}.` : ""}`),
+    h("p", { class: "note" }, `Bulk alone, as a share of what the scenario says of the line; the number is the mean.${l.until !== null ? ` Until ${seconds(l.until)}: later transfers were not recorded (record.transfers).` : ""}${l.more + l.rows.length > rows.length && linkState.filter === "" && !only ? ` The ${rows.length} fullest of ${l.more + l.rows.length}.` : ""}`),
     asTable(["line", "bit/s", "mean share"], () => l.rows.map((r) => [r.name, r.rate, r.mean])),
   ];
 }

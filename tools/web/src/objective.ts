@@ -33,24 +33,25 @@ function losses(view: View, column: "loss_train" | "loss_held_out", changesOnly:
 
 export function objective(context: Context): Node[] {
   const { view, beside } = context;
-  const train = losses(view, "loss_train", false), heldOut = losses(view, "loss_held_out", true);
   const axis = timeAxis(view);
   const overTime = state.over === "time";
+  const shown = (all: Point[]) => (overTime ? axis.within(all, (p) => p.t) : all);
+  const train = shown(losses(view, "loss_train", false)), heldOut = shown(losses(view, "loss_held_out", true));
   const controls = choice("Objective over", "objective-over", [["time", "over time"], ["samples", "over samples"]] as const, state.over, (value) => {
     state.over = value;
     context.again();
   });
-  const x = { label: overTime ? axis.label : "samples in completed rounds", domain: overTime ? [0, axis.end] : undefined, tickFormat: overTime ? undefined : (v: number) => compact(v) };
+  const x = overTime ? {} : { label: "samples in completed rounds", tickFormat: (v: number) => compact(v) };
   const at = (p: Point) => (overTime ? axis.scale(p.t) : p.samples);
-  if (train.length + heldOut.length === 0) {
+  if (!learns(view)) {
     // Without learning, the chart shows the progress of the run.
     const { time, samples, epoch } = view.series;
-    const points = (time ?? []).map((t, i) => ({ t: t ?? 0, samples: samples[i] ?? 0, epoch: epoch[i] ?? 0 }));
+    const points = axis.within((time ?? []).map((t, i) => ({ t: t ?? 0, samples: samples[i] ?? 0, epoch: epoch[i] ?? 0 })), (p) => p.t);
     if (points.length === 0) return [nothing("No row of metrics yet.")];
     return [
       chart(context, {
         says: `Samples in completed rounds over time: ${compact(points[points.length - 1].samples)} after ${seconds(view.run.time)}.`,
-        x: { label: axis.label, domain: [0, axis.end] },
+        time: axis,
         y: { label: "samples in completed rounds", tickFormat: (v: number) => compact(v) },
         marks: [
           ...bands(view),
@@ -66,18 +67,20 @@ export function objective(context: Context): Node[] {
       asTable(["time (s)", "epoch", "samples"], () => points.map((p) => [p.t, p.epoch, p.samples])),
     ];
   }
+  if (train.length + heldOut.length === 0) return [controls, nothing("No loss is known in this stretch of time.")];
   const loss = view.summary?.loss;
   const rules = [
     { name: "one machine, as many steps", value: loss?.baseline, colour: "var(--baseline)" },
     { name: "table of byte pairs", value: loss?.bigram, colour: "var(--muted)" },
   ].filter((r): r is { name: string; value: number; colour: string } => r.value !== null && r.value !== undefined);
-  const trainBeside = beside ? losses(beside, "loss_train", false) : [], heldOutBeside = beside ? losses(beside, "loss_held_out", true) : [];
+  const trainBeside = beside ? shown(losses(beside, "loss_train", false)) : [], heldOutBeside = beside ? shown(losses(beside, "loss_held_out", true)) : [];
   const last = heldOut[heldOut.length - 1] ?? train[train.length - 1];
   return [
     controls,
     chart(context, {
       says: `Loss ${overTime ? "over time" : "over samples"}: ${number(last.loss)} at the end${loss?.baseline ? `, one machine ${number(loss.baseline)}` : ""}.`,
       height: 320,
+      time: overTime ? axis : undefined,
       x,
       y: { label: "loss (nats)", nice: true },
       marks: [
@@ -100,7 +103,7 @@ export function objective(context: Context): Node[] {
 export function speed(context: Context): Node[] {
   const { view, beside } = context;
   const axis = timeAxis(view);
-  const of = (v: View) => v.series.time.map((t, i) => ({ t: t ?? 0, y: v.series.samples_per_second?.[i] })).filter((p): p is { t: number; y: number } => p.y !== null && p.y !== undefined);
+  const of = (v: View) => axis.within(v.series.time.map((t, i) => ({ t: t ?? 0, y: v.series.samples_per_second?.[i] })).filter((p): p is { t: number; y: number } => p.y !== null && p.y !== undefined), (p) => p.t);
   const points = of(view);
   if (points.length === 0) return [nothing("No row of metrics yet.")];
   const mean = points.reduce((a, p) => a + p.y, 0) / points.length;
@@ -117,7 +120,7 @@ export function speed(context: Context): Node[] {
     chart(context, {
       says: `Samples computed per second, ${number(mean)} on average.`,
       height: 200,
-      x: { label: axis.label, domain: [0, axis.end] },
+      time: axis,
       y: { label: "samples computed per second", zero: true },
       marks: [
         ...bands(view),

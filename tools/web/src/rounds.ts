@@ -1,12 +1,23 @@
 // Rounds: their durations, number, outcomes and reasons, and one chosen round with its transfers.
 
 import * as Plot from "@observablehq/plot";
-import { asTable, bands, chart, colours, type Context, faultLegend, legend, nothing, palette, timeAxis } from "./chart";
-import { choice, h, search, table, type TableState } from "./dom";
+import { asTable, bands, chart, colours, type Context, faultLegend, legend, nothing, palette, peerButton, timeAxis } from "./chart";
+import { choice as switchOf, h, search, table, type TableState } from "./dom";
+import { choice, choose, whenMoved } from "./moment";
 import { bytes, count, number, seconds, words } from "./format";
 import { type KeptRound, outcomes } from "./view";
 
-const state = { table: { by: -1, down: false } as TableState, show: "last" as "last" | "slowest" | "wrong", filter: "", chosen: null as number | null };
+const state = { table: { by: -1, down: false } as TableState, show: "last" as "last" | "slowest" | "wrong", filter: "" };
+
+let waits = 0;
+/** A table that follows a moving moment is drawn five times a second at most. */
+function soon(again: () => void): void {
+  if (waits !== 0) return;
+  waits = window.setTimeout(() => {
+    waits = 0;
+    again();
+  }, 200);
+}
 
 /** What the reasons mean, as actors/reasons.hpp has it. */
 const reasons: Record<string, string> = {
@@ -30,6 +41,17 @@ const reasons: Record<string, string> = {
   too_slow: "steps are taken faster than this peer's line brings them",
 };
 
+/** The numbers of the rounds with this member, as far as members are kept. */
+export function roundsWith(kept: KeptRound[], peer: string): Set<number> {
+  return new Set(kept.filter((k) => k.ends.some(([name]) => name === peer)).map((k) => k.number));
+}
+
+/** Limits the page to a round, and shows its transfers. */
+export function openRound(n: number): void {
+  choose({ round: n, peer: null });
+  document.getElementById("round-detail")?.scrollIntoView({ block: "nearest" });
+}
+
 export function outcomeBadge(outcome: string): HTMLElement {
   return h("span", { class: `badge ${outcome}` }, outcome);
 }
@@ -43,14 +65,22 @@ export function roundsOverTime(context: Context): Node[] {
   }
   if (r.points.length === 0) return [nothing("Single rounds were not recorded; the figures above count them.")];
   const axis = timeAxis(view);
-  const points = r.points.map(([n, ended, took, members, outcome, reason]) => ({ n, ended, took, members, outcome: outcomes[outcome], reason }));
-  const kept = new Set(r.kept.map((k) => k.number));
+  const kept = new Set(r.kept.map((k) => k.number)), only = choice.peer === null ? null : roundsWith(view.rounds.kept, choice.peer);
+  const points = r.points.map(([n, ended, took, members, outcome, reason]) => ({ n, ended, took, members, outcome: outcomes[outcome], reason }))
+    .filter((p) => p.ended >= axis.from && p.ended <= axis.to && (!only || only.has(p.n)));
+  if (points.length === 0) return [nothing(only ? `No round with ${choice.peer} in this stretch of time is known.` : "No round ended in this stretch of time.")];
   const range = points.map((p) => p.took).filter((t) => t > 0);
   const logarithmic = range.length > 0 && Math.max(...range) / Math.max(1e-9, Math.min(...range)) > 60;
-  const element = chart(context, {
+  const element: HTMLElement = chart(context, {
     says: `Duration of ${count(r.total)} rounds over time: ${outcomes.map((o) => `${r.by_outcome[o]} ${o}`).join(", ")}.`,
     height: 260,
-    x: { label: axis.label, domain: [0, axis.end] },
+    time: axis,
+    click: () => {
+      const value = (element.querySelector("svg") as SVGSVGElement & { value?: { n: number } }).value;
+      if (!value || !kept.has(value.n)) return false;
+      openRound(value.n);
+      return true;
+    },
     y: { label: "duration (s)", type: logarithmic ? "log" : "linear", zero: !logarithmic, nice: true, tickFormat: logarithmic ? "~s" : undefined },
     color: { domain: outcomes, range: outcomes.map((o) => colours[o]) },
     marks: [
@@ -59,14 +89,6 @@ export function roundsOverTime(context: Context): Node[] {
       Plot.dot(points.filter((p) => p.outcome !== "ok"), { x: (p) => axis.scale(p.ended), y: (p) => (logarithmic ? Math.max(p.took, 1e-3) : p.took), r: 4, symbol: "diamond2", fill: "outcome", fillOpacity: 0.85, stroke: "var(--panel)", strokeWidth: 0.6 }),
       Plot.tip(points, Plot.pointer({ x: (p) => axis.scale(p.ended), y: (p) => (logarithmic ? Math.max(p.took, 1e-3) : p.took), title: (p) => `${p.outcome}${p.reason === "none" ? "" : `: ${words(p.reason)}`}\n${seconds(p.took)}, ${p.members} members\nended at ${seconds(p.ended)}${kept.has(p.n) ? "\nclick for its transfers" : ""}` })),
     ],
-  });
-  const plot = element.querySelector("svg") as SVGSVGElement & { value?: { n: number } };
-  plot.addEventListener("click", () => {
-    if (plot.value && kept.has(plot.value.n)) {
-      state.chosen = plot.value.n;
-      context.again();
-      document.getElementById("round-detail")?.scrollIntoView({ block: "nearest", behavior: "smooth" });
-    }
   });
   return [
     legend([...outcomes.filter((o) => r.by_outcome[o] > 0).map((o): [string, string] => [`${o} ${count(r.by_outcome[o])}`, colours[o]]), ...faultLegend(view)]),
@@ -103,8 +125,16 @@ export function whyRoundsFail(context: Context): Node[] {
 
 export function roundTable(context: Context): Node[] {
   const { view } = context;
-  const kept = view.rounds.kept;
-  if (kept.length === 0) return [nothing("No single round is known.")];
+  const all = view.rounds.kept;
+  if (all.length === 0) return [nothing("No single round is known.")];
+  // At a moment the newest rounds are those before it.
+  const axis = timeAxis(view), until = choice.at ?? Infinity;
+  const kept = all.filter((k) => k.ended <= until && (!choice.range || (k.ended >= axis.from && k.ended <= axis.to)) && (choice.peer === null || k.ends.some(([name]) => name === choice.peer)));
+  const chosenRound = all.find((k) => k.number === choice.round);
+  whenMoved("round-table", (at) => {
+    const limit = at ?? Infinity;
+    if (all.some((k) => k.ended > Math.min(until, limit) && k.ended <= Math.max(until, limit))) soon(context.again);
+  });
   const took = (k: KeptRound) => k.ended - k.started;
   const lists = {
     last: [...kept].sort((a, b) => b.number - a.number).slice(0, 30),
@@ -112,15 +142,14 @@ export function roundTable(context: Context): Node[] {
     wrong: kept.filter((k) => k.outcome !== "ok").sort((a, b) => b.number - a.number),
   };
   const rows = lists[state.show].filter((k) => `${k.epoch} ${k.outcome} ${words(k.reason)} ${k.reason} ${k.ends.map((e) => e[0]).join(" ")}`.includes(state.filter));
-  const most = Math.max(...kept.map(took), 1e-9);
+  const most = Math.max(...all.map(took), 1e-9);
   const open = (k: KeptRound) => {
-    state.chosen = state.chosen === k.number ? null : k.number;
-    context.again();
+    choose({ round: choice.round === k.number ? null : k.number, peer: null });
   };
-  const chosen = kept.find((k) => k.number === state.chosen);
+  const chosen = chosenRound;
   return [
     h("div", { class: "controls" },
-      choice("Which rounds", "rounds-show", [["last", "last"], ["slowest", "slowest"], ["wrong", `not ok (${lists.wrong.length})`]] as const, state.show, (v) => {
+      switchOf("Which rounds", "rounds-show", [["last", "last"], ["slowest", "slowest"], ["wrong", `not ok (${lists.wrong.length})`]] as const, state.show, (v) => {
         state.show = v;
         state.table = { by: -1, down: false };
         context.again();
@@ -130,7 +159,7 @@ export function roundTable(context: Context): Node[] {
         context.again();
       })),
     table(rows, [
-      { title: "epoch", value: (k) => k.epoch, number: true, text: (k) => h("button", { type: "button", class: "link", "aria-expanded": String(k.number === state.chosen), onclick: () => open(k) }, k.epoch) },
+      { title: "epoch", value: (k) => k.epoch, number: true, text: (k) => h("button", { type: "button", class: "link", "aria-expanded": String(k.number === choice.round), onclick: () => open(k) }, k.epoch) },
       { title: "outcome", value: (k) => k.outcome, text: (k) => outcomeBadge(k.outcome) },
       { title: "reason", value: (k) => k.reason, text: (k) => (k.reason === "none" ? "–" : words(k.reason)) },
       { title: "duration", value: took, number: true, text: (k) => h("span", { class: "bar", style: `--share:${took(k) / most};--tint:${colours[k.outcome]}` }, seconds(took(k))) },
@@ -141,7 +170,7 @@ export function roundTable(context: Context): Node[] {
     ], state.table, context.again, {
       most: 30, caption: "Rounds",
       row: (k, tr) => {
-        tr.classList.toggle("chosen", k.number === state.chosen);
+        tr.classList.toggle("chosen", k.number === choice.round);
         tr.addEventListener("click", (e) => {
           if (!(e.target as Element).closest("button")) open(k);
         });
@@ -164,7 +193,11 @@ function detail(context: Context, k: KeptRound): Node[] {
     h("p", {}, k.reason === "none" ? "" : `${words(k.reason)}${reasons[k.reason] ? `: ${reasons[k.reason]}` : ""}. `,
       `${k.members} members, ${count(k.samples)} samples, ${seconds(k.ended - k.started)} from ${seconds(k.started)} on.`,
       k.ends.length < k.members ? ` ${k.members - k.ends.length} of them never said how it ended.` : ""),
-    k.ends.length > 0 && h("p", { class: "note" }, `Members: ${k.ends.slice(0, 24).map((e) => e[0]).sort((a, b) => a.localeCompare(b, "en", { numeric: true })).join(", ")}${k.members > Math.min(24, k.ends.length) ? ` and ${k.members - Math.min(24, k.ends.length)} more` : ""}.`),
+    k.ends.length > 0 && h("p", { class: "note" }, "Members: ", ...k.ends.slice(0, 24).map((e) => e[0]).sort((a, b) => a.localeCompare(b, "en", { numeric: true })).flatMap((name, i) => [i > 0 ? ", " : "", peerButton(name)]), k.members > Math.min(24, k.ends.length) ? ` and ${k.members - Math.min(24, k.ends.length)} more.` : "."),
+    h("p", {}, h("button", { type: "button", class: "copy", onclick: () => {
+      const margin = Math.max(0.02, 0.25 * (k.ended - k.started));
+      choose({ range: [Math.max(0, k.started - margin), k.ended + margin], at: null });
+    } }, "show its time in all charts")),
     failedEnds.length > 0 && h("p", {}, "Not ok for ", failedEnds.slice(0, 12).map((e, i) => h("span", {}, i > 0 ? ", " : "", h("b", {}, e[0]), ` (${e[1]}${e[2] === "none" ? "" : `: ${words(e[2])}`})`)), failedEnds.length > 12 ? ` and ${failedEnds.length - 12} more` : ""));
   if (t === null) return [head, h("p", { class: "note" }, context.view.run.world === "cluster" ? "The waits of single transfers are known in simulation and emulation, not on a real network." : "Transfers were not recorded (record.transfers is 0).")];
   if (t.rows.length === 0) return [head, h("p", { class: "note" }, context.view.rounds.transfers_until !== null && k.ended > context.view.rounds.transfers_until ? `The transfers of this round were not recorded. The first ones are, as many as record.transfers says, and those ended at ${seconds(context.view.rounds.transfers_until)}.` : "No transfer of bulk between its members took place within it.")];

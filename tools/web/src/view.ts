@@ -226,6 +226,23 @@ export interface Links {
   rows: { name: string; rate: number; mean: number; use: string }[];
 }
 
+/** Bulk from region to region over time. */
+export interface Flows {
+  regions: string[];
+  /** One way, in seconds; on the diagonal the delay inside a region. */
+  delays: number[][];
+  bin: number;
+  until: number | null;
+  /** `line` has shares of `most`, the bytes of the fullest bin. From and to are indices of regions. */
+  pairs: { from: number; to: number; bytes: number; most: number; line: string }[];
+}
+
+/** The samples of each host or group by bin of time. */
+export interface Growth {
+  bin: number;
+  rows: { name: string; samples: number[] }[];
+}
+
 export interface Comparison {
   predicted: { path: string };
   actual: { path: string };
@@ -254,6 +271,11 @@ export interface View {
   pictures?: Pictures;
   traffic: Traffic | null;
   links: Links | null;
+  /** Runs of an earlier version do not have these three. */
+  flows?: Flows | null;
+  growth?: Growth;
+  /** The newest arrivals and ends: time, host, reason of the end ("": it came). */
+  latest?: [number, string, string][];
   comparison?: Comparison;
   nodes?: Node_[];
 }
