@@ -2,14 +2,11 @@
 
 #include "scenarios/observe/run_directory.hpp"
 #include "scenarios/programs/program.hpp"
-#include "scenarios/record/provenance.hpp"
-#include "scenarios/record/version.hpp"
-#include "scenarios/schema/load.hpp"
 #include "tools/arguments.hpp"
 #include "tools/build_identity.hpp"
 #include "tools/exit_codes.hpp"
 #include "tools/interrupts.hpp"
-#include "tools/outcome_plot.hpp"
+#include "tools/outcome_files.hpp"
 #include "tools/terminal.hpp"
 
 #include <fmt/format.h>
@@ -26,16 +23,6 @@ using scenarios::scenario;
 
 void clear_line() {
   fmt::print(stderr, "\r\033[K");
-}
-
-result<void> keep(const scenarios::run_directory& to, const scenario& what,
-                  const program_outcome& outcome) {
-  const scenarios::provenance made_by{
-      std::string(scenarios::version()), {}, {}, outcome.stopped, build_identity()};
-  if (auto done = to.write("run.yaml", to_yaml(what) + to_yaml(made_by)); !done) return done;
-  for (const auto& [name, chart] : outcome.charts)
-    if (auto done = to.write(name, outcome_svg(chart)); !done) return done;
-  return to.write("summary.json", outcome.summary);
 }
 
 void print_end(const program_outcome& outcome, const std::string& out) {
@@ -83,7 +70,7 @@ int run_alone(const scenario& what, const run_alone_options& options) {
   }();
   if (!outcome) return fail(outcome.error(), exit_run_failed);
   if (directory)
-    if (auto kept = keep(*directory, what, *outcome); !kept)
+    if (auto kept = keep_outcome(*directory, what, *outcome, build_identity()); !kept)
       return fail(kept.error(), exit_run_failed);
   if (options.json)
     std::fputs(outcome->summary.c_str(), stdout);

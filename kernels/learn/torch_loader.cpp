@@ -1,5 +1,7 @@
 #include "kernels/learn/torch_loader.hpp"
 
+#include "kernels/base/program_file.hpp"
+
 #include <dlfcn.h>
 
 #include <atomic>
@@ -26,7 +28,7 @@ std::atomic<bool> in_use{false};
 torch_module load() {
   namespace fs = std::filesystem;
   std::error_code error;
-  const fs::path here = fs::read_symlink("/proc/self/exe", error).parent_path();
+  const fs::path here = program_file().parent_path();
   const char* name = "libshoal_torch.so";
   torch_module out;
   for (const auto& path : {here / name, here.parent_path() / "lib" / "shoal" / name}) {

@@ -1,6 +1,7 @@
 #include "scenarios/page/page_file.hpp"
 
 #include "kernels/base/check.hpp"
+#include "kernels/base/program_file.hpp"
 #include "scenarios/observe/run_directory.hpp"
 #include "scenarios/page/page_text.hpp"
 
@@ -31,8 +32,7 @@ std::string for_script(std::string_view json) {
 /// The files that may be the page: the one that `variable` names, else those beside the program.
 std::vector<fs::path> places_of(const char* name, const char* variable) {
   if (const char* given = std::getenv(variable); given != nullptr && *given != '\0') return {given};
-  std::error_code error;
-  const fs::path program = fs::read_symlink("/proc/self/exe", error);
+  const fs::path program = program_file();
   std::vector<fs::path> out;
   for (const char* place : {"../web", "../share/shoal"})
     out.push_back((program.parent_path() / place / name).lexically_normal());

@@ -43,6 +43,10 @@ if(SHOAL_SANITIZE)
   add_link_options(-fsanitize=${SHOAL_SANITIZE})
 endif()
 
+# The libraries are parts of the Python module, too, which is loaded at any address. Without the second option GCC
+# would not inline a function that another module might replace.
+set(SHOAL_LIBRARY_OPTIONS -fPIC -fno-semantic-interposition)
+
 add_compile_definitions(SHOAL_WITH_LEARN=$<BOOL:${SHOAL_WITH_LEARN}>)
 include_directories("${PROJECT_SOURCE_DIR}")
 

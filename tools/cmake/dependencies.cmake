@@ -69,6 +69,22 @@ if(SHOAL_WITH_LEARN)
   target_link_libraries(shoal::torch INTERFACE shoal::openblas torch)
 endif()
 
+# The Python module is for Debian's interpreter, whatever other `python3` comes first on the path. The tests build the
+# module where its headers are. A sanitized module would need a sanitized interpreter.
+set(SHOAL_BUILD_PYTHON OFF)
+if((SHOAL_PYTHON OR SHOAL_BUILD_TESTS) AND NOT SHOAL_SANITIZE)
+  set(Python3_EXECUTABLE /usr/bin/python3)
+  set(required "")
+  if(SHOAL_PYTHON)
+    set(required REQUIRED)
+  endif()
+  find_package(Python3 ${required} COMPONENTS Interpreter Development.Module)
+  find_path(SHOAL_pybind11_INCLUDE_DIR pybind11/pybind11.h ${required})
+  if(Python3_Development.Module_FOUND AND SHOAL_pybind11_INCLUDE_DIR)
+    set(SHOAL_BUILD_PYTHON ON)
+  endif()
+endif()
+
 if(SHOAL_BUILD_TESTS)
   find_package(doctest CONFIG REQUIRED)
   find_package(benchmark CONFIG REQUIRED)

@@ -1,6 +1,7 @@
 #include "kernels/learn/formats/sentencepiece_model.hpp"
 
 #include "kernels/base/check.hpp"
+#include "kernels/base/program_file.hpp"
 #include "kernels/learn/formats/sentencepiece_calls.hpp"
 
 #include <dlfcn.h>
@@ -21,7 +22,7 @@ struct sentencepiece_module {
 sentencepiece_module load_module() {
   namespace fs = std::filesystem;
   std::error_code error;
-  const fs::path here = fs::read_symlink("/proc/self/exe", error).parent_path();
+  const fs::path here = program_file().parent_path();
   const char* name = "libshoal_sentencepiece.so";
   sentencepiece_module out;
   for (const auto& path : {here / name, here.parent_path() / "lib" / "shoal" / name}) {

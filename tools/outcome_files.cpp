@@ -1,0 +1,20 @@
+#include "tools/outcome_files.hpp"
+
+#include "scenarios/record/provenance.hpp"
+#include "scenarios/record/version.hpp"
+#include "scenarios/schema/load.hpp"
+#include "tools/outcome_plot.hpp"
+
+namespace shoal::tools {
+
+result<void> keep_outcome(const scenarios::run_directory& to, const scenarios::scenario& what,
+                          const scenarios::program_outcome& outcome, const std::string& build) {
+  const scenarios::provenance made_by{
+      std::string(scenarios::version()), {}, {}, outcome.stopped, build};
+  if (auto done = to.write("run.yaml", to_yaml(what) + to_yaml(made_by)); !done) return done;
+  for (const auto& [name, chart] : outcome.charts)
+    if (auto done = to.write(name, outcome_svg(chart)); !done) return done;
+  return to.write("summary.json", outcome.summary);
+}
+
+} // namespace shoal::tools
