@@ -72,7 +72,7 @@ std::optional<peer_id> output_check::asked(std::uint64_t token) const {
 }
 
 bool output_check::lost(peer_id server) {
-  // What a server said before it died still counts, once its opinion is complete.
+  // An opinion that is complete still counts after its server has died.
   if (done_ || !current_.servers().contains(server)) return false;
   current_ = {};
   flight_.reset();

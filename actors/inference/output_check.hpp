@@ -31,7 +31,7 @@ namespace shoal::actors {
 
 class output_check {
 public:
-  /// What a server got and gave for the tokens of a session: [tokens, width] each.
+  /// The inputs and outputs of a session's server: [tokens, width] each.
   struct computed_span {
     layer_span layers;
     peer_id server = 0;
@@ -57,7 +57,7 @@ public:
   };
   struct done {
     verdict found = verdict::right;
-    std::set<peer_id> servers{}; ///< that are wrong; an earlier server of the span is not named
+    std::set<peer_id> servers{}; ///< the wrong ones; not an earlier server of the span
     /// The session is wrong from this token on, in this span. Empty: the session is right.
     struct place {
       std::size_t span = 0, token = 0;
