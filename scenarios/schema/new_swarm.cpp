@@ -207,7 +207,11 @@ shoal keys admit NAME.csr --moderator moderator -o answer-NAME
 ```
 
 Send the folder `answer-NAME` back. The page is at http://{1}/, and its part 'How to join' has the same
-steps. {2}
+steps. The page reads what the hosts in `out/` wrote: friends count in its rounds, and have no row of
+their own. `shoal status --join {3} --keys keys/home-0` asks all hosts that can be dialled.
+
+`./start` goes on with the model of the computers that train meanwhile. When none does, it begins anew,
+so let one of them run. {2}
 )md",
       what.name, what.page,
       is_loopback(what.host)
@@ -216,7 +220,8 @@ steps. {2}
                         at(what, 0))
           : fmt::format("Friends reach this computer at {} and {}: a router has to pass both "
                         "ports on.",
-                        at(what, 0), at(what, 1)));
+                        at(what, 0), at(what, 1)),
+      at(what, 0));
 }
 
 } // namespace shoal::scenarios

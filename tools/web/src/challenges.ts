@@ -91,7 +91,7 @@ function memoryCard(context: Context): Node[] {
     return { name, value, text: bytes(Math.round(value)), colour: i === 0 ? "var(--muted)" : "var(--c2)" };
   });
   return [
-    h("p", {}, `A step of this run's model (${model.shape.layers} layers of width ${model.shape.dim}) has to fit into small devices. Activations are computed again, and the optimizer's states are kept in 8 bits and off the device. That takes ${number(rows[0].value / rows[3].value)} times less.`),
+    h("p", {}, `A step of this run's model (${model.shape.layers} layers of width ${model.shape.dim}) has to fit into small devices. With activations computed again, and the optimizer's states in 8 bits and off the device, it takes ${number(rows[0].value / rows[3].value)} times less.`),
     bars(context, `Memory of the device for a step: ${rows.map((r) => `${r.name} ${r.text}`).join(", ")}.`, rows),
     h("p", { class: "note" }, "Reckoned by the formulas of the panel 'Memory', for this run's shape and one sample at a time.", peak !== null ? ` The process of this run took ${bytes(peak)} at most.` : ""),
   ];
