@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace shoal::scenarios {
 
 namespace {
@@ -48,7 +50,7 @@ std::string to_yaml(const new_swarm& what) {
   const workload_definition& work = workload_of(what);
   std::string out = fmt::format(
       "# A swarm of real computers: docs/cluster.md. Every computer has this same file.\n"
-      "#   ./start                      starts this computer's part\n"
+      "#   ./start                starts this computer's part\n"
       "#   shoal run {0}.yaml     simulates the same swarm\n\n"
       "name: {1}\n"
       "seed: 1\n"
@@ -70,11 +72,14 @@ std::string to_yaml(const new_swarm& what) {
                      "  micro_batch: 4\n"
                      "  epochs: {}\n"
                      "  optimizer: {}\n\n"
-                     "averaging: {{matchmaking_time: 3s, round_timeout: 1min, sender_timeout: "
-                     "10s}}\n\n"
+                     "averaging:\n"
+                     "  group_size: {}\n"
+                     "  matchmaking_time: 3s\n"
+                     "  round_timeout: 1min\n"
+                     "  sender_timeout: 10s\n\n"
                      "record: {{events: rounds, metrics_interval: 2s}}\n",
                      work.name, work.starter.options, 64 * (what.friends + 1), what.steps,
-                     work.starter.optimizer);
+                     work.starter.optimizer, std::max<std::uint64_t>(256, what.friends + 1));
   return out;
 }
 
@@ -202,7 +207,11 @@ shoal keys admit NAME.csr --moderator moderator -o answer-NAME
 ```
 
 Send the folder `answer-NAME` back. The page is at http://{1}/, and its part 'How to join' has the same
-steps. {2}
+steps. The page reads what the hosts in `out/` wrote: friends count in its rounds, and have no row of
+their own. `shoal status --join {3} --keys keys/home-0` asks all hosts that can be dialled.
+
+`./start` goes on with the model of the computers that train meanwhile. When none does, it begins anew,
+so let one of them run. {2}
 )md",
       what.name, what.page,
       is_loopback(what.host)
@@ -211,7 +220,8 @@ steps. {2}
                         at(what, 0))
           : fmt::format("Friends reach this computer at {} and {}: a router has to pass both "
                         "ports on.",
-                        at(what, 0), at(what, 1)));
+                        at(what, 0), at(what, 1)),
+      at(what, 0));
 }
 
 } // namespace shoal::scenarios

@@ -67,6 +67,7 @@ fs.cpSync(path.join(home, "answer-ada"), path.join(friend, "answer-ada"), { recu
 type(put, friend);
 check(node.includes("--outbound-only") && node.includes("--group home"), `the friend is told ${node}`);
 const joined = spawn("bash", ["-c", `exec ${node} --quiet`], { ...shell, cwd: friend, stdio: ["ignore", "ignore", "pipe"] });
+process.on("exit", () => joined.kill("SIGKILL"));
 let friendSaid = "";
 joined.stderr.on("data", (text) => (friendSaid += text));
 const contributed = () => {

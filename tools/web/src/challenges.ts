@@ -2,7 +2,7 @@
 // lists them. Each has a picture of this run's own figures.
 
 import * as Plot from "@observablehq/plot";
-import { chart, colours, type Context, legend, nothing, stateWords } from "./chart";
+import { chart, colours, type Context, legend, nothing } from "./chart";
 import { h } from "./dom";
 import { byteUnit, bytes, compact, count, number, percent, seconds } from "./format";
 import { type Choices, estimate, shapeOf } from "./memory";
@@ -35,18 +35,18 @@ function communication(context: Context): Node[] {
   if (sent === 0 || rounds === 0) return [nothing("No round has ended yet, so nothing was averaged.")];
   const members = points.reduce((a, p) => a + p[3], 0) / Math.max(1, points.length);
   const each = sent / rounds / Math.max(1, members), ratio = view.run.compression.ratio;
-  const micro = Number(option(view, "micro_batch")) || 1, batch = view.run.target_batch || micro;
-  const often = Math.max(1, batch / Math.max(1, members) / micro);
+  const batch = Math.max(1, view.run.target_batch), often = Math.max(1, batch / Math.max(1, members));
   const rows: Bar[] = [];
   const whole = each * (ratio ?? 1);
-  if (often > 1) rows.push({ name: "average each micro-batch", value: whole * often, text: bytes(whole * often), colour: "var(--muted)" });
+  if (often > 1) rows.push({ name: "average each sample", value: whole * often, text: bytes(whole * often), colour: "var(--muted)" });
   if (ratio && ratio > 1) rows.push({ name: "large batch, 32 bits", value: whole, text: bytes(whole), colour: "var(--muted)" });
   rows.push({ name: "as this run did", value: each, text: bytes(each), colour: colours.averaging });
-  const saved = (rows[0].value / each);
+  if (ratio === 1) rows.push({ name: "with 8 bits a value", value: each / 4, text: bytes(each / 4), colour: "var(--muted)" });
+  const saved = rows[0].value / each;
   return [
-    h("p", {}, `A volunteer's line is a hundred times slower than a cluster's network. So the swarm gathers ${count(batch)} samples before it averages${ratio && ratio > 1 ? `, and sends ${number(view.run.compression.bits)} bits a value in place of 32` : ""}. ${rows.length > 1 ? `That is ${number(saved)} times fewer bytes for each participant.` : ""}`),
+    h("p", {}, `A volunteer's line is a hundred times slower than a cluster's network. So the swarm gathers ${count(batch)} samples before it averages${ratio && ratio > 1 ? `, and sends ${number(view.run.compression.bits)} bits a value in place of 32` : ""}. ${saved > 1 ? `That is ${number(saved)} times fewer bytes for each participant than an exchange after every sample.` : ""}`),
     bars(context, `Bytes that each participant sends for ${count(batch)} samples: ${rows.map((r) => `${r.name} ${r.text}`).join(", ")}.`, rows, true),
-    h("p", { class: "note" }, `Bytes of one participant for one step of ${count(batch)} samples, on a logarithmic scale. The last bar was measured: ${bytes(sent)} in ${count(rounds)} rounds of ${number(members)} members. The others follow from it.`),
+    h("p", { class: "note" }, `Bytes of one participant for one step of ${count(batch)} samples, on a logarithmic scale. The yellow bar was measured: ${bytes(sent)} in ${count(rounds)} rounds of ${number(members)} members. The others follow from it.`),
   ];
 }
 
@@ -91,7 +91,7 @@ function memoryCard(context: Context): Node[] {
     return { name, value, text: bytes(Math.round(value)), colour: i === 0 ? "var(--muted)" : "var(--c2)" };
   });
   return [
-    h("p", {}, `A step of this run's model (${model.shape.layers} layers of width ${model.shape.dim}) has to fit into small devices. Activations are computed again, and the optimizer's states are kept in 8 bits and off the device. That takes ${number(rows[0].value / rows[3].value)} times less.`),
+    h("p", {}, `A step of this run's model (${model.shape.layers} layers of width ${model.shape.dim}) has to fit into small devices. With activations computed again, and the optimizer's states in 8 bits and off the device, it takes ${number(rows[0].value / rows[3].value)} times less.`),
     bars(context, `Memory of the device for a step: ${rows.map((r) => `${r.name} ${r.text}`).join(", ")}.`, rows),
     h("p", { class: "note" }, "Reckoned by the formulas of the panel 'Memory', for this run's shape and one sample at a time.", peak !== null ? ` The process of this run took ${bytes(peak)} at most.` : ""),
   ];
@@ -156,6 +156,6 @@ export function challenges(context: Context): Node[] {
     h("p", {}, `Computers at home are unlike a cluster: slow lines, unequal devices, little memory, and nobody knows each other. This is how the run of ${seconds(context.view.summary?.virtual_seconds ?? context.view.run.time)} met each of these, in its own figures.`),
     h("div", { class: "challenges", style: `grid-template-columns: repeat(${columns}, minmax(0, 1fr))` },
       card("Communication", communication), card("Uneven devices", uneven), card("Memory", memoryCard), card("Streaming the data", streaming), card("Security", security)),
-    legend([["as it would be without", "var(--muted)"], ...context.view.sessions.states.filter((state) => state === "averaging").map((state): [string, string] => [`${stateWords[state]}, as measured`, colours[state]])]),
+    legend([["otherwise", "var(--muted)"], ...context.view.sessions.states.filter((state) => state === "averaging").map((state): [string, string] => ["averaging, as measured", colours[state]])]),
   ];
 }

@@ -150,7 +150,8 @@ function tiles(v: View): HTMLElement {
   const planned = v.run.epochs_planned;
   const violations = at("invariant_violations") ?? 0;
   // The terminal's summary has the same time; the last row of metrics may be a little later.
-  const time = v.summary?.virtual_seconds ?? v.run.time;
+  // The summary of a cluster is that of one life of one host.
+  const time = v.nodes ? v.run.time : v.summary?.virtual_seconds ?? v.run.time;
   return h("dl", { class: "tiles" },
     loss !== null && tile("loss", number(loss, 4), v.summary?.loss.baseline ? `one machine ${number(v.summary.loss.baseline, 4)}` : v.summary?.loss.first ? `from ${number(v.summary.loss.first, 4)}` : "so far"),
     tile("epoch", number(epoch), planned > 0 ? `of ${number(planned)}` : "", ""),

@@ -71,13 +71,14 @@ export function map(context: Context): Node[] {
   const by = view.sessions.by;
   const inRegion = names.map((name) => (by === "host" ? view.sessions.rows.filter((r) => r.region === name) : []));
   const crowd = names.map((name) => view.sessions.rows.filter((r) => r.region === name));
-  const height = Math.round(Math.min(n === 2 ? 300 : 460, Math.max(260, width * 0.5)));
+  const [left, right] = [Math.min(...at.map((p) => p.x)), Math.max(...at.map((p) => p.x))], [low, high] = [Math.min(...at.map((p) => p.y)), Math.max(...at.map((p) => p.y))];
+  // Places in a row need less height than places all around.
+  const height = Math.round(Math.min(high - low < 0.25 * (right - left) ? 330 : 460, Math.max(260, width * 0.5)));
   // Dots are as large as their number allows.
   const many = Math.max(1, ...inRegion.map((hosts) => hosts.length));
   const dot = Math.min(10, Math.max(3.5, (Math.min(width / (n + 2), height * 0.36) - 12) / (2.1 * Math.sqrt(many))));
   const radius = inRegion.map((hosts) => (by === "host" ? 12 + dot * 2.1 * Math.sqrt(hosts.length) : 46));
   // The places are scaled to what the largest regions leave of the panel.
-  const [left, right] = [Math.min(...at.map((p) => p.x)), Math.max(...at.map((p) => p.x))], [low, high] = [Math.min(...at.map((p) => p.y)), Math.max(...at.map((p) => p.y))];
   const edge = Math.min(width / 4, Math.max(...radius) + 34);
   const fit = Math.min((width - 2 * edge) / Math.max(right - left, 1e-9), (height - 2 * Math.min(edge, height / 3)) / Math.max(high - low, 1e-9));
   const places = at.map((p) => ({ x: width / 2 + fit * (p.x - (left + right) / 2), y: height / 2 + fit * (p.y - (low + high) / 2) }));
@@ -157,7 +158,8 @@ export function map(context: Context): Node[] {
         [tx, ty] = [p.x, p.y - radius[pair.from] - strength - 5];
       } else {
         const dx = q.x - p.x, dy = q.y - p.y, length = Math.max(1, Math.hypot(dx, dy));
-        const bend = Math.min(60, 0.16 * length + 8), nx = (-dy / length) * bend, ny = (dx / length) * bend;
+        // Long ways go around the regions between their ends.
+        const bend = Math.min(0.4 * height, 0.2 * length + 8), nx = (-dy / length) * bend, ny = (dx / length) * bend;
         const cut = (r: number) => Math.min(0.45, (r + 3) / length);
         const [f, g] = [cut(radius[pair.from]), cut(radius[pair.to] + 4)];
         arc = s("path", { d: `M${p.x + f * dx + nx * 0.4},${p.y + f * dy + ny * 0.4}Q${(p.x + q.x) / 2 + nx},${(p.y + q.y) / 2 + ny} ${q.x - g * dx + nx * 0.4},${q.y - g * dy + ny * 0.4}`, fill: "none", class: "arc", "marker-end": "url(#map-arrow)" });

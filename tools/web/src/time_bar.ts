@@ -87,7 +87,7 @@ export function followMoment(): void {
   const place = at === null ? 1 : (Math.min(to, Math.max(from, at)) - from) / (to - from);
   slider.value = String(Math.round(steps * place));
   slider.setAttribute("aria-valuetext", seconds(at ?? view.run.time));
-  clock.textContent = at === null ? (view.run.state === "running" ? `now, ${seconds(view.run.time)}` : `the end, ${seconds(view.summary?.virtual_seconds ?? view.run.time)}`) : seconds(at);
+  clock.textContent = at === null ? (view.run.state === "running" ? `now, ${seconds(view.run.time)}` : `the end, ${seconds(view.nodes ? view.run.time : view.summary?.virtual_seconds ?? view.run.time)}`) : seconds(at);
   then.textContent = rowAt(view, at ?? Infinity);
   back.hidden = at === null;
   veil();
