@@ -41,7 +41,7 @@ above.set_title("An evening of sixteen computers")
 below.step(metrics["time"] / 60, metrics["peers_alive"], where="post")
 below.set_ylabel("peers")
 below.set_xlabel("virtual minutes")
-figure.savefig(folder / "evening.png", dpi=120)
+figure.savefig(folder / "evening.png", dpi=120, bbox_inches="tight")
 
 # %% The same people at the same times, with equal parts
 same_evening = evening.copy()
@@ -60,7 +60,7 @@ axes.set_xlabel("virtual minutes")
 axes.set_ylabel("seconds")
 axes.set_ylim(bottom=0)
 axes.legend()
-figure.savefig(folder / "split.png", dpi=120)
+figure.savefig(folder / "split.png", dpi=120, bbox_inches="tight")
 
 # %% Four strategies of docs/tutorial-engineer.md, beside their theory
 study = {
@@ -79,12 +79,12 @@ print(averaging)
 title, curves = panels[0]
 figure, axes = plot.subplots(figsize=(9, 5))
 for name, values in curves.items():
-    axes.semilogy(numpy.maximum(values, 1e-12), "--" if name.endswith("(theory)") else "o-", markersize=3, label=name)
+    axes.semilogy(numpy.maximum(values, 1e-12), "--" if "theory" in name else "o-", markersize=3, label=name)
 axes.set_title(title)
 axes.set_xlabel("round")
 axes.set_ylabel("distortion of the initial one")
 axes.legend()
-figure.savefig(folder / "averaging.png", dpi=120)
+figure.savefig(folder / "averaging.png", dpi=120, bbox_inches="tight")
 
 # %% The cost of a codec
 codecs = shoal.load(tutorials / "codecs.yaml")
@@ -101,5 +101,5 @@ axes.set_title("What a codec costs")
 axes.set_xlabel("epoch")
 axes.set_ylabel("held-out loss, nats")
 axes.legend()
-figure.savefig(folder / "codecs.png", dpi=120)
+figure.savefig(folder / "codecs.png", dpi=120, bbox_inches="tight")
 print(f"evening.png, split.png, averaging.png and codecs.png are in {folder}")

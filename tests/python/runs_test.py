@@ -32,7 +32,7 @@ class Results(Case):
         self.assertEqual(result.event_hash, expected["event_hash"])
 
     def test_columns_are_arrays_that_agree_with_the_summary(self):
-        result = shoal.run(small_swarm())
+        result = shoal.run(small_swarm(), transfers=True)
         self.assertTrue(result.ok, result)
         self.assertEqual(result.rounds["samples"].dtype, numpy.uint64)
         ends = result.summary["rounds"]

@@ -72,7 +72,7 @@ py::dict to_python(std::vector<table> from) {
 /// The options of a run, from the keywords of `shoal.run`.
 struct run_options {
   std::string out;
-  bool force = false, baseline = true, report = true;
+  bool force = false, baseline = true, report = true, transfers = false;
   std::optional<duration> until;
   unsigned workers = 0;
   py::object progress; ///< a function, or None
@@ -145,6 +145,8 @@ private:
 };
 
 py::dict run_training(scenario what, const run_options& options) {
+  // As in the program, transfers are recorded for a run directory, because they take time.
+  if (!options.transfers && options.out.empty()) what.record.transfers = 0;
   const auto most_transfers = what.record.transfers;
   teller tells(options.progress);
   runner_options how;
@@ -205,9 +207,7 @@ py::dict to_python(const std::vector<std::pair<std::string, outcome_chart>>& cha
     py::list panels;
     for (const auto& panel : chart.panels) {
       py::dict curves;
-      for (const auto& curve : panel.curves)
-        curves[py::str(curve.dashed ? curve.name + " (theory)" : curve.name)] =
-            to_array(curve.values);
+      for (const auto& curve : panel.curves) curves[py::str(curve.name)] = to_array(curve.values);
       panels.append(py::make_tuple(panel.title, std::move(curves)));
     }
     out[py::str(name)] = std::move(panels);
@@ -262,10 +262,10 @@ py::dict run_alone(const scenario& what, const run_options& options) {
 
 py::dict run(const std::optional<std::string>& text, const std::string& file_name,
              const std::vector<std::string>& sets, const std::string& out, bool force,
-             const std::string& until, bool baseline, bool report, unsigned workers,
+             const std::string& until, bool baseline, bool report, bool transfers, unsigned workers,
              py::object progress) {
   const only_run guard;
-  run_options options{out, force, baseline, report, {}, workers, std::move(progress)};
+  run_options options{out, force, baseline, report, transfers, {}, workers, std::move(progress)};
   if (!until.empty()) {
     const auto time = parse_duration(until);
     if (!time) throw py::value_error("until: " + time.error());
@@ -316,7 +316,7 @@ py::dict open_run(const std::string& directory) {
 void add_runs(py::module_& to) {
   to.def("run", &run, py::arg("text"), py::arg("file_name"), py::arg("sets"), py::arg("out"),
          py::arg("force"), py::arg("until"), py::arg("baseline"), py::arg("report"),
-         py::arg("workers"), py::arg("progress"));
+         py::arg("transfers"), py::arg("workers"), py::arg("progress"));
   to.def("open_run", &open_run, py::arg("directory"));
 }
 

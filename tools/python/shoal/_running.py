@@ -33,8 +33,8 @@ def print_progress(status):
     print(f"\r\033[K{line}", end="", file=sys.stderr, flush=True)
 
 
-def run(scenario, *, out=None, force=False, until=None, seed=None, set=None, baseline=True, report=True, workers=0,
-        progress=None):
+def run(scenario, *, out=None, force=False, until=None, seed=None, set=None, baseline=True, report=True, transfers=False,
+        workers=0, progress=None):
     """Runs a scenario and returns a Result.
 
     scenario   a dictionary, or the path of a scenario file
@@ -45,6 +45,7 @@ def run(scenario, *, out=None, force=False, until=None, seed=None, set=None, bas
     set        other changes by path: {'peers.home.count': 12}
     baseline   trains the same on one machine, to compare with
     report     writes report.html into `out`
+    transfers  fills the table `transfers` without `out`, too; recording them takes time
     workers    threads that compute; 0: one for each core
     progress   a function of a dictionary, called about five times a second; False as its result ends the run
 
@@ -70,7 +71,7 @@ def run(scenario, *, out=None, force=False, until=None, seed=None, set=None, bas
         raise ValueError("out is empty: name a folder, or leave it out")
     try:
         made = _shoal.run(source.text, source.file, settings, place, bool(force), _duration(until), bool(baseline),
-                          bool(report), workers, progress)
+                          bool(report), bool(transfers), workers, progress)
     finally:
         if progress is print_progress:
             print("\r\033[K", end="", file=sys.stderr, flush=True)
