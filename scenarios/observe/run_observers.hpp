@@ -9,6 +9,7 @@
 #pragma once
 
 #include "actors/ids.hpp"
+#include "kernels/base/digest.hpp"
 #include "scenarios/observe/observer_options.hpp"
 
 #include <cstdint>
@@ -73,6 +74,8 @@ public:
   void on_time(duration time);
 
   run_progress progress() const;
+  /// The hash of the history so far.
+  digest event_hash() const;
   const round_counts& rounds() const noexcept;
   const invariants& checks() const noexcept;
   const metrics& values() const noexcept;

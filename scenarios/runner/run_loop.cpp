@@ -69,6 +69,23 @@ void runner::state::measure_held_out() {
   observers->on_held_out_loss(stamp(in->clock().now()), loss);
 }
 
+void runner::state::run_until(duration end) {
+  // A slice keeps its end when the world stops within it. So whatever is measured between slices is
+  // measured at the same times with and without stops.
+  for (; stops_passed < stops.size() && stops[stops_passed] <= end; ++stops_passed) {
+    const duration stop = stops[stops_passed];
+    if (stop > duration{}) in->clock().run(stop - duration(1));
+    if (goal.reached() || in->broken() || in->clock().now() + duration(1) < stop) return;
+    for (std::size_t i = 0; i < branches.size(); ++i)
+      if (options.branches[i].at == stop) branches[i].reached = true;
+    if (!options.on_moment) continue;
+    std::lock_guard guard(watching);
+    options.on_moment({stop, observers->event_hash().hex(), observers->progress().events,
+                       seconds_since(started)});
+  }
+  in->clock().run(end);
+}
+
 duration runner::state::run_world(bool& interrupted) {
   auto limit = std::min(options.until.value_or(what.stop_time), what.stop_time);
   auto last_status = wall_clock::now() - std::chrono::hours(1);
@@ -92,7 +109,7 @@ duration runner::state::run_world(bool& interrupted) {
   };
   while (!goal.reached() && !interrupted && in->clock().now() < limit && written() &&
          !in->broken()) {
-    in->clock().run(std::min(limit, in->clock().now() + slice));
+    run_until(std::min(limit, in->clock().now() + slice));
     end_if_deserted();
     if (!goal.reached() && !in->broken()) measure_held_out();
     look("running");

@@ -54,6 +54,9 @@ bool cuts_off(fault_kind what);
 struct runner::state {
   scenario what;
   runner_options options;
+  std::vector<branch_point> branches; // branches of the random streams; each points to the next
+  std::vector<duration> stops;        // times of the branches and of options.moments
+  std::size_t stops_passed = 0;
   std::unique_ptr<prepared_workload> work;
   // The workload of the peers: work->work(), or PowerSGD around that workload.
   std::shared_ptr<const actors::workload> averaged;
@@ -119,6 +122,9 @@ struct runner::state {
   }
 
   bool simulated() const { return what.world == "sim"; }
+  run_seed seed() const { return {what.seed, branches.empty() ? nullptr : branches.data()}; }
+  /// Runs the world until `end`. Stops at the moments before it, and passes the branches there.
+  void run_until(duration end);
   const peer_group& group_of(const host_spec& host) const {
     return *std::find_if(what.peers.begin(), what.peers.end(),
                          [&](const peer_group& g) { return g.name == host.group; });

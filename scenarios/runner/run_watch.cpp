@@ -19,7 +19,7 @@ bool runner::state::takes_failpoint(netem::host_index host, std::string_view bra
   if (stream(what.seed, "rare.branches", number).uniform() < 0.5) return false;
   std::lock_guard guard(watching);
   if (over ||
-      failpoint_draws.try_emplace(host, stream(what.seed, "rare", host)).first->second.uniform() >=
+      failpoint_draws.try_emplace(host, stream(seed(), "rare", host)).first->second.uniform() >=
           what.failpoints)
     return false;
   if (options.on_failpoint) options.on_failpoint(branch);

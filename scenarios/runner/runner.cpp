@@ -13,6 +13,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <span>
 #include <thread>
@@ -72,6 +73,10 @@ result<std::unique_ptr<runner>> runner::prepare(scenario what, runner_options op
       what.world != "cluster")
     return failure{
         fmt::format("there is no world '{}'; use --world sim, emulate or loopback", what.world)};
+  if (what.world != "sim" && !(options.branches.empty() && options.moments.empty()))
+    return failure{fmt::format("world {} is on the wall clock: only a run in sim repeats exactly, "
+                               "so only that can branch",
+                               what.world)};
   if (!options.out.empty())
     if (auto free = run_directory::check_free(options.out, options.force); !free)
       return failure{free.error()};
@@ -100,7 +105,15 @@ result<std::unique_ptr<runner>> runner::prepare(scenario what, runner_options op
   if (!averaged) return failure{averaged.error()};
   auto start = load_training_start(what, **averaged);
   if (!start) return failure{start.error()};
-  auto join_plan = plan_churn(what, s->hosts);
+  for (const run_branch& each : options.branches) {
+    s->branches.push_back({each.seed});
+    s->stops.push_back(each.at);
+  }
+  for (std::size_t i = 1; i < s->branches.size(); ++i) s->branches[i - 1].next = &s->branches[i];
+  s->stops.insert(s->stops.end(), options.moments.begin(), options.moments.end());
+  std::sort(s->stops.begin(), s->stops.end());
+  s->stops.erase(std::unique(s->stops.begin(), s->stops.end()), s->stops.end());
+  auto join_plan = plan_churn(what, s->hosts, s->branches.empty() ? nullptr : s->branches.data());
   if (!join_plan) return failure{join_plan.error()};
   auto lines = plan_lines(what);
   if (!lines) return failure{lines.error()};
@@ -134,6 +147,7 @@ std::string runner::state::run_yaml(bool interrupted) const {
     made_by.insecure = !node.server_credentials;
   }
   if (!simulated()) made_by.started_utc_ns = started_utc_ns;
+  made_by.branches = options.branches;
   return to_yaml(what) + to_yaml(made_by);
 }
 
