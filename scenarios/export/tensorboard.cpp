@@ -71,15 +71,15 @@ private:
 result<std::string> write(const recorded_run& run, const std::filesystem::path& to) {
   event_file out;
   std::size_t epoch = 0;
-  while (epoch < run.columns.size() && run.columns[epoch] != "epoch") ++epoch;
+  while (epoch < run.metrics.columns.size() && run.metrics.columns[epoch] != "epoch") ++epoch;
   for (const char* name : {"run.yaml", "summary.json"})
     if (const auto content = read_file(run.directory / name))
       out.text(name, fmt::format("```\n{}\n```", *content));
-  for (const auto& row : run.rows)
+  for (const auto& row : run.metrics.rows)
     for (std::size_t i = 1; i < row.size(); ++i)
       if (i != epoch && row[0] && row[i]) {
         const double step = epoch < row.size() ? row[epoch].value_or(0) : 0;
-        out.scalar(*row[0], static_cast<std::uint64_t>(step), "run/" + run.columns[i], *row[i]);
+        out.scalar(*row[0], static_cast<std::uint64_t>(step), "run/" + run.metrics.columns[i], *row[i]);
       }
   std::error_code error;
   std::filesystem::create_directories(to, error);
