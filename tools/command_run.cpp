@@ -150,6 +150,7 @@ int run(const run_arguments& arguments) {
   if (code = arguments.runner.attach_page(options, page); code != exit_ok) return code;
   if (page && !page->url().empty()) fmt::print(stderr, "dashboard: {}\n", page->url());
 
+  const auto exported = scenario->record.exports;
   auto runner = scenarios::runner::prepare(std::move(*scenario), std::move(options));
   if (!runner) return fail(runner.error());
   if (auto advice = (*runner)->advice(); !advice.empty())
@@ -157,6 +158,8 @@ int run(const run_arguments& arguments) {
   auto outcome = (*runner)->run();
   line.clear();
   if (!outcome) return fail(outcome.error(), exit_run_failed);
+  if (!exported.empty() && arguments.runner.out.empty())
+    fmt::print(stderr, "warning: record.export: without --out DIR nothing is exported\n");
   const std::string no_report = page ? page->finish() : std::string{};
   if (!print_summary(outcome->summary, arguments.runner.json,
                      [&] { print_people(*outcome, arguments, no_report); }))

@@ -58,7 +58,8 @@ result<std::string> write(const recorded_run& run, const std::filesystem::path& 
 } // namespace
 
 export_format openmetrics_format() {
-  return {"openmetrics", "FILE", "the metrics with timestamps, for Prometheus and promtool", write};
+  return {"openmetrics", "FILE", "the metrics with timestamps, for Prometheus and promtool",
+          "metrics.txt", write};
 }
 
 } // namespace shoal::scenarios

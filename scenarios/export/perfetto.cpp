@@ -203,7 +203,7 @@ result<std::string> write(const recorded_run& run, const std::filesystem::path& 
 export_format perfetto_format() {
   return {"perfetto", "FILE",
           "a trace for ui.perfetto.dev: hosts, rounds, faults, transfers with arrows, counters",
-          write};
+          "run.pftrace", write};
 }
 
 } // namespace shoal::scenarios

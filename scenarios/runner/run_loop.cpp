@@ -69,6 +69,17 @@ void runner::state::measure_held_out() {
   observers->on_held_out_loss(stamp(in->clock().now()), loss);
 }
 
+/// Exports for other programs between two slices of time. In sim this takes no virtual time.
+void runner::state::export_if_due() {
+  if (!exports || !exports->due(in->clock().now())) return;
+  {
+    std::lock_guard guard(watching);
+    observers->flush();
+  }
+  // The export at the end reports the error, if it is still there.
+  (void)exports->write();
+}
+
 void runner::state::run_until(duration end) {
   // A slice keeps its end when the world stops within it. So whatever is measured between slices is
   // measured at the same times with and without stops.
@@ -112,6 +123,7 @@ duration runner::state::run_world(bool& interrupted) {
     run_until(std::min(limit, in->clock().now() + slice));
     end_if_deserted();
     if (!goal.reached() && !in->broken()) measure_held_out();
+    export_if_due();
     look("running");
     if (options.node) {
       const auto now = in->clock().now();

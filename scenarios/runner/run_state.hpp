@@ -15,6 +15,7 @@
 #include "scenarios/runner/desertion.hpp"
 #include "scenarios/runner/faults.hpp"
 #include "scenarios/runner/line_engine.hpp"
+#include "scenarios/runner/live_export.hpp"
 #include "scenarios/runner/network_setup.hpp"
 #include "scenarios/runner/run_goal.hpp"
 #include "scenarios/runner/runner.hpp"
@@ -100,6 +101,7 @@ struct runner::state {
   std::uint64_t rounds_asked = 0;
   std::filesystem::path checkpoint_folder;   // empty: the run keeps no checkpoints
   std::set<std::uint64_t> checkpoint_epochs; // epochs with a checkpoint
+  std::optional<live_export> exports;        // empty: the run writes no files
   std::optional<failure> checkpoint_error;
   std::uint64_t held_out_next = 0; // epoch of the next held-out loss; 0: none
   bool held_out_due = false;
@@ -167,6 +169,7 @@ struct runner::state {
   void drain();
   bool quiet() const;
   void measure_held_out();
+  void export_if_due();
   duration run_world(bool& interrupted);
   leak_facts leaks() const;
   std::string run_yaml(bool interrupted) const;

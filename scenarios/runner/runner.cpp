@@ -262,6 +262,7 @@ result<run_outcome> runner::run() {
     if (!made) return failure{made.error()};
     directory = std::move(*made);
   }
+  if (directory) s.exports.emplace(s.what.record, directory->path());
   if (directory && s.what.training.checkpoint_every > 0 && !s.work->work()->is_size_only()) {
     auto made = directory->folder(checkpoints);
     if (!made) return failure{made.error()};
@@ -289,7 +290,7 @@ result<run_outcome> runner::run() {
                          .count() -
                      s.in->clock().now().count();
   // Write run.yaml early: it identifies the other files even if the process is killed.
-  if (s.options.node && directory)
+  if ((s.options.node || s.what.record.export_every > duration::zero()) && directory)
     if (auto written = directory->write("run.yaml", s.run_yaml(false)); !written)
       return failure{written.error()};
   const auto ended = s.run_world(out.interrupted);
@@ -306,6 +307,8 @@ result<run_outcome> runner::run() {
   if (directory)
     if (auto written = s.write(*directory, out.summary, out.interrupted); !written)
       return failure{written.error()};
+  if (s.exports)
+    if (auto written = s.exports->write(); !written) return failure{written.error()};
   if (s.options.listener != nullptr) {
     s.options.listener->begun(s.run_yaml(out.interrupted));
     s.options.listener->ended(to_json(out.summary));
