@@ -10,10 +10,12 @@
 #include "tools/exit_codes.hpp"
 #include "tools/interrupts.hpp"
 #include "tools/outcome_plot.hpp"
+#include "tools/progress_bar.hpp"
 #include "tools/terminal.hpp"
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <cstdio>
 #include <optional>
 
@@ -28,14 +30,10 @@ void clear_line() {
   fmt::print(stderr, "\r\033[K");
 }
 
-result<void> keep(const scenarios::run_directory& to, const scenario& what,
-                  const program_outcome& outcome) {
+std::string run_yaml(const scenario& what, const program_outcome& outcome) {
   const scenarios::provenance made_by{
       std::string(scenarios::version()), {}, {}, outcome.stopped, build_identity()};
-  if (auto done = to.write("run.yaml", to_yaml(what) + to_yaml(made_by)); !done) return done;
-  for (const auto& [name, chart] : outcome.charts)
-    if (auto done = to.write(name, outcome_svg(chart)); !done) return done;
-  return to.write("summary.json", outcome.summary);
+  return to_yaml(what) + to_yaml(made_by);
 }
 
 void print_end(const program_outcome& outcome, const std::string& out) {
@@ -43,19 +41,40 @@ void print_end(const program_outcome& outcome, const std::string& out) {
   if (out.empty())
     fmt::print("\nNothing was kept; --out DIR keeps the figures and their curves\n");
   else
-    fmt::print("\nEverything is in {}\n", out);
+    fmt::print("\nEverything is in {}; report.html shows it\n", out);
+}
+
+std::string progress_text(const scenarios::program_progress& now, double seconds,
+                          std::size_t columns) {
+  if (!now.share || *now.share <= 0) return one_line(now.doing, columns);
+  const auto words = now.doing + "  " + eta_text(seconds, *now.share, 1 - *now.share);
+  return bar_text(*now.share, words, columns);
 }
 
 } // namespace
 
+result<void> keep_outcome(const scenarios::run_directory& to, const std::string& title,
+                          const program_outcome& outcome, const std::string& printed,
+                          const std::string& command) {
+  for (const auto& [name, chart] : outcome.charts)
+    if (auto done = to.write(name, outcome_svg(chart)); !done) return done;
+  if (auto done = to.write("report.html", outcome_page(title, printed, outcome, command)); !done)
+    return done;
+  return to.write("summary.json", outcome.summary);
+}
+
 terminal_hooks::terminal_hooks(bool json, bool quiet) {
   const auto columns = json || quiet ? std::nullopt : terminal_columns(fileno(stderr));
   clears_ = columns.has_value();
-  hooks_.progress = [columns](const std::string& doing) {
-    if (columns) fmt::print(stderr, "\r\033[K{}", one_line(doing, *columns - 1));
-    return !interrupted();
-  };
-  hooks_.print = [json, clears = clears_](const std::string& text) {
+  hooks_.progress =
+      [columns, begun = std::chrono::steady_clock::now()](const scenarios::program_progress& now) {
+        const auto seconds =
+            std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+        if (columns) fmt::print(stderr, "\r\033[K{}", progress_text(now, seconds, *columns - 1));
+        return !interrupted();
+      };
+  hooks_.print = [this, json, clears = clears_](const std::string& text) {
+    printed_ += text;
     if (json) return;
     if (clears) clear_line();
     std::fputs(text.c_str(), stdout);
@@ -77,14 +96,21 @@ int run_alone(const scenario& what, const run_alone_options& options) {
     directory = std::move(*made);
   }
   catch_interrupts();
+  std::string printed;
   const auto outcome = [&] {
     const terminal_hooks terminal(options.json, options.quiet);
-    return what.program.definition().run(what, terminal.hooks());
+    auto out = what.program.definition().run(what, terminal.hooks());
+    printed = terminal.printed();
+    return out;
   }();
   if (!outcome) return fail(outcome.error(), exit_run_failed);
-  if (directory)
-    if (auto kept = keep(*directory, what, *outcome); !kept)
-      return fail(kept.error(), exit_run_failed);
+  if (directory) {
+    auto kept = directory->write("run.yaml", run_yaml(what, *outcome));
+    if (kept)
+      kept = keep_outcome(*directory, what.name, *outcome, printed,
+                          fmt::format("shoal run {}", directory->file("run.yaml").string()));
+    if (!kept) return fail(kept.error(), exit_run_failed);
+  }
   if (options.json)
     std::fputs(outcome->summary.c_str(), stdout);
   else

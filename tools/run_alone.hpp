@@ -1,7 +1,9 @@
 // 'shoal run' of a program that runs by itself (scenarios/programs/program.hpp). The program's text
-// goes to stdout, its errors to stderr. With `out`, run.yaml, summary.json and charts are kept.
+// goes to stdout, its errors to stderr. With `out`, run.yaml, summary.json, charts and a page are
+// kept.
 #pragma once
 
+#include "scenarios/observe/run_directory.hpp"
 #include "scenarios/programs/program_run.hpp"
 #include "scenarios/schema/scenario.hpp"
 
@@ -19,8 +21,14 @@ struct run_alone_options {
 /// Returns the exit code. Requires: a program with `run`.
 int run_alone(const scenarios::scenario& what, const run_alone_options& options);
 
-/// Hooks for the terminal: text on stdout, unless `json`; progress on one line of stderr, unless
-/// `json` or `quiet`; Ctrl-C stops the program.
+/// Keeps an outcome: summary.json, its charts, and report.html with what was printed. Errors: a
+/// file cannot be written.
+result<void> keep_outcome(const scenarios::run_directory& to, const std::string& title,
+                          const scenarios::program_outcome& outcome, const std::string& printed,
+                          const std::string& command);
+
+/// Hooks for the terminal. Text goes to stdout, unless `json`. Progress is one line of stderr,
+/// unless `json` or `quiet`: a bar if the program knows its share. Ctrl-C stops the program.
 class terminal_hooks {
 public:
   terminal_hooks(bool json, bool quiet);
@@ -28,9 +36,12 @@ public:
   terminal_hooks(const terminal_hooks&) = delete;
   terminal_hooks& operator=(const terminal_hooks&) = delete;
   const scenarios::program_hooks& hooks() const noexcept { return hooks_; }
+  /// All text so far, also with `json`.
+  const std::string& printed() const noexcept { return printed_; }
 
 private:
   scenarios::program_hooks hooks_;
+  std::string printed_;
   bool clears_ = false;
 };
 
