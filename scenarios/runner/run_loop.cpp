@@ -9,7 +9,9 @@ namespace shoal::scenarios {
 
 live_status runner::state::status(const char* doing) {
   std::lock_guard guard(watching);
-  return {observers->progress(),
+  auto progress = observers->progress();
+  if (role.shard) progress.epoch = std::max(progress.epoch, committed_epochs);
+  return {progress,
           observers->rounds(),
           seconds_since(started),
           goal.epoch(),

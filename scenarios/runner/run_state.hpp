@@ -108,6 +108,8 @@ struct runner::state {
   std::map<std::string, std::shared_ptr<actors::collusion>> colluding; // by group
   run_goal goal;                                                       // decides the end of the run
   std::atomic<bool> draining{false}, told_to_leave{false};
+  std::atomic<bool> refused{false};   // no host of the swarm takes this one
+  std::uint64_t committed_epochs = 0; // epochs whose rounds the shard of this process has committed
   std::vector<banned_member> known_bans; // from the node's file
   std::mutex saving_bans;                // guards the node's file
   duration deserted_for() const { return 5 * what.network.detection_time; }

@@ -294,7 +294,11 @@ result<run_outcome> runner::run() {
     if (auto written = directory->write("run.yaml", s.run_yaml(false)); !written)
       return failure{written.error()};
   const auto ended = s.run_world(out.interrupted);
-  if (auto broken = s.in->broken()) return failure{*broken};
+  if (auto broken = s.in->broken()) {
+    // Nothing happened to a host that was refused. Its directory would count as one of the run's.
+    if (s.refused && directory) directory->discard();
+    return failure{*broken};
+  }
   if (s.checkpoint_error) return *s.checkpoint_error;
   const auto best = s.role.shard ? s.pool->initial()
                                  : s.pool->best(); // the process of a shard has no trained state
@@ -302,6 +306,8 @@ result<run_outcome> runner::run() {
   out.text_after = s.work->sample_text(*best, s.what.seed);
   auto finished = s.observers->finish(facts, out.summary);
   out.summary.virtual_seconds = to_seconds(ended);
+  // The process of a shard sees no steps, but what its shard commits.
+  if (s.role.shard) out.summary.epochs = std::max(out.summary.epochs, s.committed_epochs);
   s.complete(out);
   if (!finished) return failure{finished.error()};
   if (directory)
