@@ -71,17 +71,18 @@ result<process_trace> read_process(const fs::path& directory, double began) {
     out.phases[found->second].end = at;
     open.erase(found);
   };
-  const auto read = read_events(
-      directory, {"phase_changed", "host_killed", "round_ended"}, [&](const nlohmann::json& line) {
-        const double at = began + 1e-9 * line.at("time_ns").get<double>();
-        last = std::max(last, at);
-        const auto host = machine_of(line.at("host").get<std::string>());
-        if (line.at("what") == "round_ended") return;
-        close(host, at);
-        if (line.at("what") == "host_killed" || line.at("phase") == "gone") return;
-        open[host] = out.phases.size();
-        out.phases.push_back({line.at("phase"), at, at});
-      });
+  const auto read = read_events(directory, {"phase_changed", "host_killed", "round_ended", "round"},
+                                [&](const nlohmann::json& line) {
+                                  const std::string what = line.at("what");
+                                  const double at = began + 1e-9 * line.at("time_ns").get<double>();
+                                  last = std::max(last, at);
+                                  if (what == "round_ended" || what == "round") return;
+                                  const auto host = machine_of(line.at("host").get<std::string>());
+                                  close(host, at);
+                                  if (what == "host_killed" || line.at("phase") == "gone") return;
+                                  open[host] = out.phases.size();
+                                  out.phases.push_back({line.at("phase"), at, at});
+                                });
   if (!read) return failure{read.error()};
   for (const auto& [host, index] : open) out.phases[index].end = last;
   return out;
