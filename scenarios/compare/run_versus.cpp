@@ -74,8 +74,9 @@ void name_options(std::vector<run_variant>& variants) {
     for (const run_variant& other : variants)
       for (const auto& one :
            without_seed(options_that_matter(each.runs.front().yaml, other.runs.front().yaml))) {
-        if (!one.a || !differ.contains(one.path)) continue;
-        auto text = fmt::format("{} {}", one.path, *one.a);
+        if (!differ.contains(one.path)) continue;
+        // A run.yaml leaves some options out that have their default.
+        auto text = fmt::format("{} {}", one.path, one.a.value_or("by default"));
         if (std::find(each.options.begin(), each.options.end(), text) == each.options.end())
           each.options.push_back(std::move(text));
       }
@@ -303,7 +304,9 @@ std::string to_text(const run_versus& what) {
     std::vector<std::string> in_first, in_this, unclear;
     for (const versus_figure& figure : what.figures) {
       if (figure.what->better == 0 || !figure.differences[i]) continue;
-      const auto name = fmt::format("{}, {}", figure.what->section, figure.what->name);
+      // Without an interval nothing can be said.
+      if (!figure.differences[i]->half_width) continue;
+      const auto name = fmt::format("{}: {}", figure.what->section, figure.what->name);
       const auto better = figure.better(i);
       (!better ? unclear : *better == 0 ? in_first : in_this).push_back(name);
     }
