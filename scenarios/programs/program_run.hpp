@@ -19,6 +19,8 @@ struct program_progress {
 
   program_progress(std::string what, std::optional<double> done = {})
       : doing(std::move(what)), share(done) {}
+  /// The words alone, for hooks that show no share.
+  operator const std::string&() const noexcept { return doing; }
 };
 
 struct program_hooks {
