@@ -1,4 +1,5 @@
 #include "scenarios/compare/replay.hpp"
+#include "scenarios/observe/summary.hpp"
 #include "scenarios/record/version.hpp"
 #include "tests/scenarios/compare/helpers.hpp"
 
