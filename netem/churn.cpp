@@ -38,9 +38,8 @@ duration end_of_gap(const daily_rhythm& day, duration from, duration length) {
   return later(from, std::max(later(whole, from_seconds(high)), shortest_lifetime));
 }
 
-session_source session_source::drawn(std::uint64_t seed, std::string_view host,
-                                     const lifetime& stay, const lifetime& gap,
-                                     const process_options& how) {
+session_source session_source::drawn(run_seed seed, std::string_view host, const lifetime& stay,
+                                     const lifetime& gap, const process_options& how) {
   session_source out;
   const std::string name(host);
   out.process_ = process{lifetime_draws(stream(seed, "churn.session:" + name), stay),
@@ -73,7 +72,7 @@ session_source session_source::replayed(std::shared_ptr<const std::vector<sessio
   return out;
 }
 
-session_source session_source::interrupted(std::uint64_t seed, std::string_view group,
+session_source session_source::interrupted(run_seed seed, std::string_view group,
                                            std::string_view host, const outages& by,
                                            duration offset) && {
   const std::string name(group);

@@ -65,7 +65,7 @@ duration end_of_gap(const daily_rhythm& day, duration from, duration length);
 /// The sessions of one host, one at a time.
 class session_source {
 public:
-  static session_source drawn(std::uint64_t seed, std::string_view host, const lifetime& stay,
+  static session_source drawn(run_seed seed, std::string_view host, const lifetime& stay,
                               const lifetime& gap, const process_options& how = {});
   /// Replays `sessions`, which are in order and do not overlap. Hosts of one trace share them. With
   /// `loop` > 0, the sessions repeat with this period. Requires: no session ends after `loop`.
@@ -74,7 +74,7 @@ public:
 
   /// The same sessions without the outages that strike `host`. Outages count from time 0; `offset`
   /// is the outages' time at this source's time 0.
-  session_source interrupted(std::uint64_t seed, std::string_view group, std::string_view host,
+  session_source interrupted(run_seed seed, std::string_view group, std::string_view host,
                              const outages& by, duration offset) &&;
 
   /// The next session. Returns nothing if the host does not return.

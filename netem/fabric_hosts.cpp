@@ -69,7 +69,7 @@ host_index fabric::add_relay(const machine_options& what, std::uint64_t budget_b
 nat_rules& fabric_state::nat() {
   if (!reach)
     reach = std::make_unique<nat_rules>(
-        options.seed, options.hole_punching,
+        options.seed.first, options.hole_punching,
         [this](host_index a, host_index b) { return ways.delay(a, b); });
   return *reach;
 }

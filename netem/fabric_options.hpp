@@ -1,6 +1,7 @@
 // The options of the emulated network, and the callbacks through which it reports.
 #pragma once
 
+#include "kernels/base/rng.hpp"
 #include "kernels/base/units.hpp"
 #include "netem/events.hpp"
 #include "netem/tcp.hpp"
@@ -34,7 +35,7 @@ struct altered_message {
 };
 
 struct fabric_options {
-  std::uint64_t seed = 1;
+  run_seed seed = 1;
   duration detection_time = std::chrono::seconds(5);
   std::uint64_t small_message_bytes = 4096;
   std::uint64_t own_stream_bytes = 64 * 1024;

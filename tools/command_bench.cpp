@@ -3,16 +3,19 @@
 #include "actors/averaging/aggregator.hpp"
 #include "scenarios/bench/averaging_report.hpp"
 #include "scenarios/observe/output_text.hpp"
+#include "scenarios/observe/run_directory.hpp"
 #include "scenarios/observe/summary.hpp"
 #include "tools/arguments.hpp"
 #include "tools/commands.hpp"
 #include "tools/exit_codes.hpp"
 #include "tools/interrupts.hpp"
+#include "tools/outcome_files.hpp"
 #include "tools/outcome_plot.hpp"
 #include "tools/run_alone.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -31,10 +34,10 @@ using scenarios::averaging_study;
 using scenarios::group_assignment;
 
 struct bench_arguments {
-  std::string grid, assignment, svg, delay = "50ms", rate = "100Mbit", failure = "0";
+  std::string grid, assignment, svg, out, delay = "50ms", rate = "100Mbit", failure = "0";
   std::uint64_t seed = 1;
   averaging_study study;
-  bool json = false;
+  bool json = false, force = false;
 };
 
 bool check_strategies(const bench_arguments& a) {
@@ -115,18 +118,47 @@ json bench_json(const averaging_study& study, std::uint64_t seed,
   return out;
 }
 
+/// The command that repeats the measurement.
+std::string command_of(const bench_arguments& a) {
+  return fmt::format(
+      "shoal bench averaging --strategy {} --peers {} --grid {} --group {} --failure "
+      "{} --rounds {} --at-least {} --aggregator {} --vector {} --restarts {} --seed "
+      "{} --groups {} --delay {} --rate {}",
+      fmt::join(a.study.strategies, ","), a.study.peers, kernels::to_string(a.study.grid),
+      a.study.group, a.failure, a.study.rounds, a.study.at_least, a.study.aggregator,
+      a.study.vector, a.study.restarts, a.seed,
+      a.study.groups == group_assignment::dht ? "dht" : "given", a.delay, a.rate);
+}
+
 int bench_averaging(bench_arguments a) {
   if (!complete(a)) return exit_usage;
   // The file is opened now, not after minutes of computing.
   if (!a.svg.empty())
     if (const std::ofstream probe(a.svg, std::ios::app); !probe)
       return fail(fmt::format("{}: cannot be written: {}", a.svg, std::strerror(errno)));
+  std::optional<scenarios::run_directory> directory;
+  if (!a.out.empty()) {
+    auto made = scenarios::run_directory::create(a.out, a.force);
+    if (!made) return fail(made.error());
+    directory = std::move(*made);
+  }
   catch_interrupts();
+  std::string printed;
   const auto figures = [&] {
     const terminal_hooks terminal(a.json, false);
-    return run_with_tables(a.study, a.seed, terminal.hooks());
+    auto found = run_with_tables(a.study, a.seed, terminal.hooks());
+    printed = terminal.printed();
+    return found;
   }();
   if (!figures) return fail(figures.error(), exit_run_failed);
+  if (directory) {
+    for (const auto& cell : figures->cells) printed += "\n" + curves_text(cell);
+    if (auto kept = keep_outcome(*directory, "Averaging on its own",
+                                 outcome_of("bench averaging", a.study, a.seed, *figures), printed,
+                                 command_of(a));
+        !kept)
+      return fail(kept.error(), exit_run_failed);
+  }
   if (a.json) {
     fmt::print("{}\n", bench_json(a.study, a.seed, *figures).dump(2));
   } else {
@@ -142,6 +174,7 @@ int bench_averaging(bench_arguments a) {
                   exit_run_failed);
     if (!a.json) fmt::print("curves: {}\n", a.svg);
   }
+  if (directory && !a.json) fmt::print("Everything is in {}; report.html shows it\n", a.out);
   return figures->stopped ? exit_interrupted : exit_ok;
 }
 
@@ -203,6 +236,11 @@ void add_bench(CLI::App& app, action& chosen) {
       ->capture_default_str();
   command->add_option("--rate", a->rate, "rate of each line, like 100Mbit")->capture_default_str();
   command->add_option("--svg", a->svg, "draw the curves into this file");
+  command
+      ->add_option("-o,--out", a->out,
+                   "keep the figures, their curves and a page in this directory")
+      ->type_name("DIR");
+  command->add_flag("--force", a->force, "replace the files of an earlier measurement in --out");
   command->add_flag("--json", a->json, "print all figures for programs");
   command->callback([a, &chosen] { chosen = [a] { return bench_averaging(*a); }; });
 }

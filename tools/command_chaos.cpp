@@ -4,6 +4,7 @@
 #include "actors/probes.hpp"
 #include "kernels/base/descriptor.hpp"
 #include "scenarios/chaos/chaos_run.hpp"
+#include "scenarios/chaos/inevitable.hpp"
 #include "scenarios/methods/method.hpp"
 #include "scenarios/observe/output_text.hpp"
 #include "tools/arguments.hpp"
@@ -23,6 +24,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <deque>
 #include <fstream>
 #include <map>
 #include <memory>
@@ -43,7 +45,8 @@ using wall_clock = std::chrono::steady_clock;
 
 struct chaos_arguments {
   std::string seeds = "1..100", mutant, method, folder = ".";
-  std::optional<std::uint64_t> only;
+  std::optional<std::uint64_t> only, inevitable;
+  unsigned tries = 8;
   unsigned jobs = std::max(1u, std::thread::hardware_concurrency());
   double twice = 5;
   std::optional<double> hours;
@@ -67,7 +70,8 @@ constexpr auto no_bug = "";
 /// Runs a case in a process of its own: a crash or a loop without end is a finding.
 class running_case {
 public:
-  running_case(const chaos_case& what, const std::string& conduct, bool twice)
+  running_case(const chaos_case& what, const std::string& conduct, bool twice,
+               const std::optional<scenarios::run_branch>& branch = {})
       : seed_(what.seed), begun_(wall_clock::now()) {
     int ends[2];
     if (pipe(ends) != 0) return;
@@ -79,9 +83,9 @@ public:
       if (getppid() != parent) _exit(0);
       close(ends[0]);
       std::signal(SIGINT, SIG_IGN);
-      auto found = scenarios::run_case(what, conduct);
+      auto found = scenarios::run_case(what, conduct, branch);
       if (twice && found.problems.empty()) {
-        auto again = scenarios::run_case(what, conduct);
+        auto again = scenarios::run_case(what, conduct, branch);
         again.core_seconds = found.core_seconds;
         if (!(again == found))
           found.problems.push_back("the second run has another history than the first");
@@ -341,6 +345,80 @@ int show_mutants(const case_loop& loop) {
   return missed == 0 ? exit_ok : exit_run_failed;
 }
 
+/// A seed after the moment `at` with which the case does well, or nothing after all tries. Runs
+/// some tries at once.
+std::optional<std::uint64_t> way_out(const chaos_case& what, const chaos_arguments& arguments,
+                                     duration at, unsigned& runs) {
+  std::uint64_t next = 1;
+  const std::uint64_t last = arguments.tries;
+  std::deque<std::unique_ptr<running_case>> now;
+  for (std::uint64_t seed = 1; seed <= last && !interrupted(); ++seed) {
+    // The first try alone says whether the moment comes before the failure at all.
+    const auto most = seed == 1 ? 1 : arguments.jobs;
+    for (; next <= last && now.size() < most; ++next, ++runs)
+      now.push_back(std::make_unique<running_case>(what, arguments.mutant, false,
+                                                   scenarios::run_branch{at, next}));
+    // In the order of seeds, so that the result does not depend on the number of jobs.
+    const auto found = now.front()->wait();
+    now.pop_front();
+    if (found.problems.empty()) return seed;
+    if (!found.branched || (found.violated_seconds && *found.violated_seconds < to_seconds(at)))
+      break;
+  }
+  return std::nullopt;
+}
+
+/// The last moment of a failing case from which another future was possible.
+int show_inevitable(const chaos_arguments& arguments, const chaos_options& how) {
+  const auto what = draw_case(*arguments.inevitable, how);
+  const auto begun = wall_clock::now();
+  const auto found = running_case(what, arguments.mutant, false).wait();
+  const auto with = arguments.mutant.empty() ? std::string{} : " with " + arguments.mutant;
+  if (interrupted()) return exit_interrupted;
+  if (found.problems.empty())
+    return fail(fmt::format("seed {}{} does well: nothing in it was inevitable", what.seed, with));
+  fmt::print("seed {}{}: {}\n", what.seed, with, what.text());
+  fmt::print("  failure     {}\n", found.problems.front());
+  std::fflush(stdout);
+  const auto again = running_case(what, arguments.mutant, false).wait();
+  if (again.event_hash != found.event_hash || again.problems != found.problems)
+    return fail(fmt::format("seed {}{} has another history in each run, so none of its moments "
+                            "comes again",
+                            what.seed, with));
+  const auto columns = terminal_columns(STDERR_FILENO);
+  unsigned runs = 2, moments = 0;
+  const auto result = scenarios::find_inevitable(
+      what.times.storm + what.times.healing, std::chrono::milliseconds(10),
+      [&](duration at) -> std::optional<std::uint64_t> {
+        if (interrupted()) return std::nullopt;
+        ++moments;
+        if (columns)
+          fmt::print(stderr, "\r\033[K{}",
+                     one_line(fmt::format("moment {}: {:.3f} s, {} runs so far", moments,
+                                          to_seconds(at), runs),
+                              *columns - 1));
+        return way_out(what, arguments, at, runs);
+      });
+  if (columns) fmt::print(stderr, "\r\033[K");
+  if (interrupted()) return exit_interrupted;
+  if (!result.last) {
+    fmt::print("  inevitable  from the start: none of {} futures from 0 s on is fine\n",
+               arguments.tries);
+  } else {
+    fmt::print("  way out     at {:.3f} s: with seed {} from there on, all is well\n",
+               to_seconds(result.last->at), result.last->seed);
+    fmt::print("  inevitable  at {:.3f} s: none of {} futures from there on is fine\n",
+               to_seconds(result.closed), arguments.tries);
+    if (found.violated_seconds)
+      fmt::print("  noticed     at {:.3f} s, {:.3f} s later\n", *found.violated_seconds,
+                 *found.violated_seconds - to_seconds(result.closed));
+  }
+  const double seconds = std::chrono::duration<double>(wall_clock::now() - begun).count();
+  fmt::print("  tried       {} moments, {} runs, {}\n", result.moments, runs,
+             scenarios::seconds_text(seconds));
+  return exit_ok;
+}
+
 int chaos(const chaos_arguments& arguments) {
   if (const auto known = bugs();
       !arguments.mutant.empty() &&
@@ -388,6 +466,7 @@ int chaos(const chaos_arguments& arguments) {
     return exit_ok;
   }
   catch_interrupts();
+  if (arguments.inevitable) return show_inevitable(arguments, how);
   const case_loop loop{first, last, arguments.jobs, how};
   if (arguments.mutants) return show_mutants(loop);
   if (!arguments.mutant.empty()) {
@@ -439,6 +518,17 @@ void add_chaos(CLI::App& app, action& chosen) {
       ->type_name("A..B")
       ->capture_default_str();
   command->add_option("--only", arguments->only, "this seed alone, twice")->type_name("SEED");
+  command
+      ->add_option("--inevitable", arguments->inevitable,
+                   "find the last moment of this failing seed from which another future was "
+                   "possible; with --mutant, of the seed with that bug")
+      ->type_name("SEED");
+  command
+      ->add_option("--tries", arguments->tries,
+                   "with --inevitable: how many futures are tried from each moment")
+      ->type_name("N")
+      ->capture_default_str()
+      ->check(CLI::Range(1u, 1000u));
   command->add_option("-j,--jobs", arguments->jobs, "cases at once (as many as there are cores)")
       ->type_name("N")
       ->check(CLI::Range(1u, 1024u));

@@ -2,8 +2,8 @@
 #include "scenarios/compare/replay.hpp"
 #include "scenarios/compare/run_diff.hpp"
 #include "scenarios/runner/runner.hpp"
-#include "scenarios/workloads/prepared.hpp"
 #include "tools/arguments.hpp"
+#include "tools/branched_run.hpp"
 #include "tools/build_identity.hpp"
 #include "tools/commands.hpp"
 #include "tools/exit_codes.hpp"
@@ -29,16 +29,6 @@ struct replay_arguments {
   unsigned workers = 0;
 };
 
-/// Prints what changed since the run, before anything runs, because it may explain a difference.
-int say_what_changed(const scenarios::replay_plan& plan) {
-  auto work = scenarios::prepare_workload(plan.what);
-  if (!work) return fail(work.error());
-  if (auto note = scenarios::data_note(plan.made_by, (*work)->data_digest()))
-    fmt::print(stderr, "warning: {}\n", *note);
-  for (const auto& note : plan.notes) fmt::print(stderr, "warning: {}\n", note);
-  return exit_ok;
-}
-
 int replay(const replay_arguments& arguments) {
   auto plan = scenarios::plan_replay(arguments.directory, build_identity());
   if (!plan) return fail(plan.error());
@@ -47,7 +37,7 @@ int replay(const replay_arguments& arguments) {
     if (std::filesystem::equivalent(arguments.directory, arguments.out, ignored))
       return fail("--out is the directory that is replayed");
   }
-  if (int code = say_what_changed(*plan); code != exit_ok) return code;
+  if (int code = warn_of_changes(*plan); code != exit_ok) return code;
 
   std::optional<scratch_directory> scratch;
   scenarios::runner_options options;
@@ -63,6 +53,7 @@ int replay(const replay_arguments& arguments) {
   options.baseline = false;
   options.build = build_identity();
   options.until = plan->made_by.until;
+  options.branches = plan->made_by.branches;
   live_line line(isatty(STDERR_FILENO) != 0);
   if (!arguments.quiet)
     options.on_status = [&](const scenarios::live_status& status) { line.show(status); };

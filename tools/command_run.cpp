@@ -3,6 +3,7 @@
 #include "scenarios/programs/program.hpp"
 #include "scenarios/runner/runner.hpp"
 #include "tools/arguments.hpp"
+#include "tools/branched_run.hpp"
 #include "tools/commands.hpp"
 #include "tools/determinism.hpp"
 #include "tools/exit_codes.hpp"
@@ -17,7 +18,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <optional>
 
@@ -29,6 +32,8 @@ struct run_arguments {
   scenario_arguments scenario;
   runner_arguments runner;
   bool no_baseline = false, check_determinism = false;
+  std::string from;
+  std::optional<std::uint64_t> seed_after;
 };
 
 void print_people(const scenarios::run_outcome& outcome, const run_arguments& arguments,
@@ -70,15 +75,66 @@ int without_runner(const scenarios::scenario& what, const run_arguments& argumen
                           arguments.runner.quiet});
 }
 
+/// The plan to continue the run in a directory. Prints errors, and sets `code` if there is one.
+std::optional<branched_run> plan_branch(const run_arguments& arguments, int& code) {
+  const auto& directory = arguments.scenario.file;
+  const std::pair<bool, const char*> of_scenarios[] = {
+      {!arguments.scenario.sets.empty(), "--set"},
+      {arguments.scenario.seed.has_value(), "--seed"},
+      {arguments.scenario.world.has_value(), "--world"},
+      {arguments.check_determinism, "--check-determinism"}};
+  for (const auto& [given, option] : of_scenarios)
+    if (given) {
+      code = fail(fmt::format("{} cannot change a run that is continued: with --from, only "
+                              "--seed-after and --until change the future",
+                              option),
+                  exit_usage);
+      return std::nullopt;
+    }
+  auto plan = branched_run::plan(directory, arguments.from, arguments.seed_after);
+  if (!plan) {
+    code = fail(plan.error());
+    return std::nullopt;
+  }
+  if (code = warn_of_changes(plan->recorded()); code != exit_ok) return std::nullopt;
+  return std::move(*plan);
+}
+
+/// Refuses options of branches without a branch, and a run directory in place of a scenario.
+int check_no_branch(const run_arguments& arguments) {
+  if (arguments.seed_after)
+    return fail("--seed-after needs --from TIME: the moment from which the seed counts",
+                exit_usage);
+  std::error_code ignored;
+  const auto& directory = arguments.scenario.file;
+  if (std::filesystem::is_regular_file(std::filesystem::path(directory) / "run.yaml", ignored))
+    return fail(fmt::format("'{0}' is a run directory. 'shoal run {0} --from TIME' continues the "
+                            "run from a moment, 'shoal replay {0}' repeats it, and 'shoal run "
+                            "{0}/run.yaml' runs its scenario",
+                            directory));
+  return exit_ok;
+}
+
 int run(const run_arguments& arguments) {
-  auto scenario = arguments.scenario.load();
+  std::optional<branched_run> branch;
+  std::optional<scenarios::scenario> scenario;
+  int code = exit_ok;
+  if (!arguments.from.empty()) {
+    if (branch = plan_branch(arguments, code); !branch) return code;
+    scenario = branch->take_scenario();
+  } else {
+    if (code = check_no_branch(arguments); code != exit_ok) return code;
+    scenario = arguments.scenario.load();
+  }
   if (!scenario) return exit_bad_input;
   if (!scenario->program.definition().on_runner()) return without_runner(*scenario, arguments);
   scenarios::runner_options options;
   std::unique_ptr<scenarios::metrics_server> server;
-  if (const int code = arguments.runner.apply(options, server); code != exit_ok) return code;
+  if (code = arguments.runner.apply(options, server); code != exit_ok) return code;
   if (server && !arguments.runner.quiet) fmt::print(stderr, "metrics: {}\n", server->url());
   options.baseline = !arguments.no_baseline;
+  if (branch)
+    if (auto applied = branch->apply(options); !applied) return fail(applied.error());
   live_line line(isatty(STDERR_FILENO) != 0, wants_colour(STDERR_FILENO));
   if (!arguments.runner.quiet)
     options.on_status = [&](const scenarios::live_status& status) { line.show(status); };
@@ -91,9 +147,10 @@ int run(const run_arguments& arguments) {
     determinism = std::move(*begun);
   }
   std::unique_ptr<run_page> page;
-  if (const int code = arguments.runner.attach_page(options, page); code != exit_ok) return code;
+  if (code = arguments.runner.attach_page(options, page); code != exit_ok) return code;
   if (page && !page->url().empty()) fmt::print(stderr, "dashboard: {}\n", page->url());
 
+  const auto exported = scenario->record.exports;
   auto runner = scenarios::runner::prepare(std::move(*scenario), std::move(options));
   if (!runner) return fail(runner.error());
   if (auto advice = (*runner)->advice(); !advice.empty())
@@ -101,6 +158,8 @@ int run(const run_arguments& arguments) {
   auto outcome = (*runner)->run();
   line.clear();
   if (!outcome) return fail(outcome.error(), exit_run_failed);
+  if (!exported.empty() && arguments.runner.out.empty())
+    fmt::print(stderr, "warning: record.export: without --out DIR nothing is exported\n");
   const std::string no_report = page ? page->finish() : std::string{};
   if (!print_summary(outcome->summary, arguments.runner.json,
                      [&] { print_people(*outcome, arguments, no_report); }))
@@ -121,8 +180,12 @@ int run(const run_arguments& arguments) {
     failed = true;
   }
   failed = print_violations(outcome->summary) || failed;
+  if (branch) {
+    const int differs = branch->finish(*outcome, arguments.runner.json);
+    if (differs != exit_ok) return differs;
+  }
   if (determinism) {
-    int code = determinism->finish(*outcome, arguments.runner.json);
+    code = determinism->finish(*outcome, arguments.runner.json);
     line.clear();
     if (code != exit_ok) return code;
   }
@@ -142,6 +205,16 @@ void add_run(CLI::App& app, action& chosen) {
   command->add_flag(
       "--check-determinism", arguments->check_determinism,
       "run a second time, recording every event, and show the first one that differs");
+  command
+      ->add_option("--from", arguments->from,
+                   "with a run directory in place of FILE: continue that run from this moment, "
+                   "bit for bit the same unless --seed-after is given")
+      ->type_name("TIME");
+  command
+      ->add_option("--seed-after", arguments->seed_after,
+                   "the seed of all random streams from the moment of --from on: another future "
+                   "of the same past")
+      ->type_name("N");
   command->callback([arguments, &chosen] { chosen = [arguments] { return run(*arguments); }; });
 }
 

@@ -1,10 +1,10 @@
 // shoal trace info FILE: statistics of a churn trace. shoal trace convert FILE: the trace in
-// another
-// format.
+// another format. shoal trace diff SIM REAL: the histories of two runs, step by step.
 #include "kernels/base/stats.hpp"
 #include "netem/trace_formats.hpp"
 #include "netem/trace_statistics.hpp"
 #include "netem/trace_text.hpp"
+#include "scenarios/compare/trace_diff.hpp"
 #include "scenarios/observe/run_directory.hpp"
 #include "scenarios/schema/diagnostic.hpp"
 #include "tools/arguments.hpp"
@@ -241,6 +241,22 @@ int convert(const trace_arguments& arguments) {
   return exit_ok;
 }
 
+struct trace_diff_arguments {
+  std::string a, b;
+  std::size_t most = 5;
+  bool json = false;
+};
+
+int diff(const trace_diff_arguments& arguments) {
+  const auto found = scenarios::diff_traces(arguments.a, arguments.b);
+  if (!found) return fail(found.error());
+  std::fputs(
+      (arguments.json ? scenarios::to_json(*found) : scenarios::to_text(*found, arguments.most))
+          .c_str(),
+      stdout);
+  return exit_ok;
+}
+
 void add_input(CLI::App& command, trace_arguments& arguments) {
   command.add_option("FILE", arguments.file, "a trace; -: standard input")
       ->required()
@@ -262,7 +278,8 @@ void add_input(CLI::App& command, trace_arguments& arguments) {
 
 void add_trace(CLI::App& app, action& chosen) {
   auto* command =
-      app.add_subcommand("trace", "show what a churn trace holds, or convert it to another format");
+      app.add_subcommand("trace", "show a churn trace, convert it, or hold two runs' histories "
+                                  "against each other");
   command->require_subcommand(1);
   auto arguments = std::make_shared<trace_arguments>();
   auto* show = command->add_subcommand(
@@ -279,6 +296,26 @@ void add_trace(CLI::App& app, action& chosen) {
       ->type_name("FORMAT");
   change->add_option("-o,--out", arguments->out, "default: stdout")->type_name("FILE");
   change->callback([arguments, &chosen] { chosen = [arguments] { return convert(*arguments); }; });
+  auto sides = std::make_shared<trace_diff_arguments>();
+  auto* compare = command->add_subcommand(
+      "diff",
+      "two runs step by step, of any worlds: times of the phases, members, bytes, failures");
+  compare->add_option("SIM", sides->a, "a run directory, usually of a simulation")
+      ->required()
+      ->type_name("DIR");
+  compare
+      ->add_option("REAL", sides->b,
+                   "another one, or a folder with the directories of a cluster's nodes")
+      ->required()
+      ->type_name("DIR");
+  compare->add_option("--furthest", sides->most, "how many of the steps furthest apart to show")
+      ->type_name("N")
+      ->capture_default_str()
+      ->check(CLI::Range(0u, 1'000'000u));
+  compare->add_flag("--json", sides->json, "print JSON on stdout, with all steps");
+  compare->footer("'shoal compare' judges the totals of two runs, 'shoal diff' finds the first "
+                  "event that differs.");
+  compare->callback([sides, &chosen] { chosen = [sides] { return diff(*sides); }; });
 }
 
 } // namespace shoal::tools

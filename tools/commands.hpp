@@ -29,6 +29,7 @@ void add_promote(CLI::App& app, action& chosen);
 void add_status(CLI::App& app, action& chosen);
 void add_drain(CLI::App& app, action& chosen);
 void add_compare(CLI::App& app, action& chosen);
+void add_versus(CLI::App& app, action& chosen);
 void add_report(CLI::App& app, action& chosen);
 void add_serve(CLI::App& app, action& chosen);
 void add_serve_model(CLI::App& app, action& chosen);

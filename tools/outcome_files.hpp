@@ -1,5 +1,4 @@
-// The files of a program that runs by itself (scenarios/programs/program.hpp): run.yaml,
-// summary.json and charts.
+// The files of a program that runs by itself (scenarios/programs/program.hpp).
 #pragma once
 
 #include "kernels/base/result.hpp"
@@ -11,9 +10,15 @@
 
 namespace shoal::tools {
 
-/// Writes the files. `build`: the version of the program's sources. Errors: a file cannot be
-/// written.
-result<void> keep_outcome(const scenarios::run_directory& to, const scenarios::scenario& what,
-                          const scenarios::program_outcome& outcome, const std::string& build);
+/// Writes summary.json, the charts, and report.html with the text that was printed. `command`
+/// repeats the outcome. Errors: a file cannot be written.
+result<void> keep_outcome(const scenarios::run_directory& to, const std::string& title,
+                          const scenarios::program_outcome& outcome, const std::string& printed,
+                          const std::string& command);
+
+/// The same for a run of a scenario, with run.yaml. `build`: the version of the program's sources.
+result<void> keep_run(const scenarios::run_directory& to, const scenarios::scenario& what,
+                      const scenarios::program_outcome& outcome, const std::string& printed,
+                      const std::string& build);
 
 } // namespace shoal::tools

@@ -1,11 +1,14 @@
 #include "tools/outcome_plot.hpp"
 
+#include "tools/page_head.hpp"
 #include "tools/svg_chart.hpp"
+#include "tools/svg_text.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 
 namespace shoal::tools {
 
@@ -55,6 +58,32 @@ std::string outcome_svg(const scenarios::outcome_chart& chart) {
                        panel_height * static_cast<int>(i),
                        chart_svg(chart_of(panels[i], chart.least)));
   return out + "</svg>\n";
+}
+
+namespace {
+
+/// Text with its lines, which svg_text() joins.
+std::string lines_html(const std::string& text) {
+  std::string out;
+  for (std::size_t at = 0; at < text.size();) {
+    const auto end = std::min(text.find('\n', at), text.size());
+    out += svg_text(std::string_view(text).substr(at, end - at)) + "\n";
+    at = end + 1;
+  }
+  return out;
+}
+
+} // namespace
+
+std::string outcome_page(const std::string& title, const std::string& printed,
+                         const scenarios::program_outcome& outcome, const std::string& command) {
+  const auto name = svg_text(title);
+  auto out = page_head(name) + "<h1>" + name + "</h1>\n";
+  for (const auto& error : outcome.errors) out += "<p><b>" + svg_text(error) + "</b></p>\n";
+  for (const auto& [file, chart] : outcome.charts)
+    out += "<figure>" + outcome_svg(chart) + "</figure>\n";
+  out += "<h2>Figures</h2>\n<pre>" + lines_html(printed) + lines_html(outcome.closing) + "</pre>\n";
+  return out + "<p><code>" + svg_text(command) + "</code></p>\n</body>\n</html>\n";
 }
 
 } // namespace shoal::tools

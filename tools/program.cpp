@@ -57,6 +57,7 @@ int run_program(int argc, char** argv) {
   add_status(app, chosen);
   add_drain(app, chosen);
   add_compare(app, chosen);
+  add_versus(app, chosen);
   add_report(app, chosen);
   add_serve(app, chosen);
   add_explain(app, chosen);

@@ -25,18 +25,26 @@ std::string words_of(const scenarios::sweep_progress& progress, double seconds) 
 
 } // namespace
 
+std::string bar_text(double share, const std::string& words, std::size_t columns) {
+  const std::size_t most = 40, around = 4; // width of the bar; columns for brackets and a gap
+  if (words.size() > columns) return words.substr(0, columns);
+  if (columns < words.size() + around + 8) return words;
+  const auto width = std::min(most, columns - words.size() - around);
+  const auto full =
+      static_cast<std::size_t>(std::clamp(share, 0.0, 1.0) * static_cast<double>(width) + 1e-9);
+  return "[" + std::string(full, '#') + std::string(width - full, '.') + "]  " + words;
+}
+
 std::string progress_bar::text(const scenarios::sweep_progress& progress, double seconds,
                                std::size_t columns) {
   auto words = words_of(progress, seconds);
   if (words.size() > columns) return words.substr(0, columns);
   const auto running = fmt::format("  {} running", progress.running);
   if (progress.running > 0 && words.size() + running.size() <= columns) words += running;
-  const std::size_t most = 40, around = 4; // width of the bar; columns for brackets and a gap
-  if (columns < words.size() + around + 8) return words;
-  const auto width = std::min(most, columns - words.size() - around);
-  const auto full =
-      progress.cells == 0 ? width : width * (progress.finished + progress.failed) / progress.cells;
-  return "[" + std::string(full, '#') + std::string(width - full, '.') + "]  " + words;
+  return bar_text(progress.cells == 0 ? 1
+                                      : static_cast<double>(progress.finished + progress.failed) /
+                                            static_cast<double>(progress.cells),
+                  words, columns);
 }
 
 std::string progress_bar::coloured(std::string line) {

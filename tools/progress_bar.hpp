@@ -10,6 +10,10 @@
 
 namespace shoal::tools {
 
+/// A bar for the share of the work that is done, in [0, 1], and words behind it, in `columns`
+/// columns. The words alone if both do not fit.
+std::string bar_text(double share, const std::string& words, std::size_t columns);
+
 class progress_bar {
 public:
   /// `colour`: the terminal wants colours.

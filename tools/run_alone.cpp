@@ -7,10 +7,12 @@
 #include "tools/exit_codes.hpp"
 #include "tools/interrupts.hpp"
 #include "tools/outcome_files.hpp"
+#include "tools/progress_bar.hpp"
 #include "tools/terminal.hpp"
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <cstdio>
 #include <optional>
 
@@ -30,7 +32,14 @@ void print_end(const program_outcome& outcome, const std::string& out) {
   if (out.empty())
     fmt::print("\nNothing was kept; --out DIR keeps the figures and their curves\n");
   else
-    fmt::print("\nEverything is in {}\n", out);
+    fmt::print("\nEverything is in {}; report.html shows it\n", out);
+}
+
+std::string progress_text(const scenarios::program_progress& now, double seconds,
+                          std::size_t columns) {
+  if (!now.share || *now.share <= 0) return one_line(now.doing, columns);
+  const auto words = now.doing + "  " + eta_text(seconds, *now.share, 1 - *now.share);
+  return bar_text(*now.share, words, columns);
 }
 
 } // namespace
@@ -38,11 +47,15 @@ void print_end(const program_outcome& outcome, const std::string& out) {
 terminal_hooks::terminal_hooks(bool json, bool quiet) {
   const auto columns = json || quiet ? std::nullopt : terminal_columns(fileno(stderr));
   clears_ = columns.has_value();
-  hooks_.progress = [columns](const std::string& doing) {
-    if (columns) fmt::print(stderr, "\r\033[K{}", one_line(doing, *columns - 1));
-    return !interrupted();
-  };
-  hooks_.print = [json, clears = clears_](const std::string& text) {
+  hooks_.progress =
+      [columns, begun = std::chrono::steady_clock::now()](const scenarios::program_progress& now) {
+        const auto seconds =
+            std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+        if (columns) fmt::print(stderr, "\r\033[K{}", progress_text(now, seconds, *columns - 1));
+        return !interrupted();
+      };
+  hooks_.print = [this, json, clears = clears_](const std::string& text) {
+    printed_ += text;
     if (json) return;
     if (clears) clear_line();
     std::fputs(text.c_str(), stdout);
@@ -64,13 +77,16 @@ int run_alone(const scenario& what, const run_alone_options& options) {
     directory = std::move(*made);
   }
   catch_interrupts();
+  std::string printed;
   const auto outcome = [&] {
     const terminal_hooks terminal(options.json, options.quiet);
-    return what.program.definition().run(what, terminal.hooks());
+    auto out = what.program.definition().run(what, terminal.hooks());
+    printed = terminal.printed();
+    return out;
   }();
   if (!outcome) return fail(outcome.error(), exit_run_failed);
   if (directory)
-    if (auto kept = keep_outcome(*directory, what, *outcome, build_identity()); !kept)
+    if (auto kept = keep_run(*directory, what, *outcome, printed, build_identity()); !kept)
       return fail(kept.error(), exit_run_failed);
   if (options.json)
     std::fputs(outcome->summary.c_str(), stdout);

@@ -1,5 +1,6 @@
 // 'shoal run' of a program that runs by itself (scenarios/programs/program.hpp). The program's text
-// goes to stdout, its errors to stderr. With `out`, run.yaml, summary.json and charts are kept.
+// goes to stdout, its errors to stderr. With `out`, run.yaml, summary.json, charts and a page are
+// kept.
 #pragma once
 
 #include "scenarios/programs/program_run.hpp"
@@ -19,8 +20,8 @@ struct run_alone_options {
 /// Returns the exit code. Requires: a program with `run`.
 int run_alone(const scenarios::scenario& what, const run_alone_options& options);
 
-/// Hooks for the terminal: text on stdout, unless `json`; progress on one line of stderr, unless
-/// `json` or `quiet`; Ctrl-C stops the program.
+/// Hooks for the terminal. Text goes to stdout, unless `json`. Progress is one line of stderr,
+/// unless `json` or `quiet`: a bar if the program knows its share. Ctrl-C stops the program.
 class terminal_hooks {
 public:
   terminal_hooks(bool json, bool quiet);
@@ -28,9 +29,12 @@ public:
   terminal_hooks(const terminal_hooks&) = delete;
   terminal_hooks& operator=(const terminal_hooks&) = delete;
   const scenarios::program_hooks& hooks() const noexcept { return hooks_; }
+  /// All text so far, also with `json`.
+  const std::string& printed() const noexcept { return printed_; }
 
 private:
   scenarios::program_hooks hooks_;
+  std::string printed_;
   bool clears_ = false;
 };
 

@@ -122,6 +122,7 @@ private:
   void legend() {
     double at = top_ + 0.6 * em_;
     for (const auto& curve : what_.curves) {
+      if (curve.name.empty()) continue;
       const double from = left_ + width_ + 0.9 * em_;
       add(R"(<line x1="{:.1f}" y1="{:.1f}" x2="{:.1f}" y2="{:.1f}" stroke="{}" stroke-width="2"{}/>)",
           from, at, from + 2.2 * em_, at, chart_colour(curve.colour), dash(curve));

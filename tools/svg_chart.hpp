@@ -31,7 +31,7 @@ struct chart_point {
 enum class chart_line { solid, dashed, none };
 
 struct chart_curve {
-  std::string name;
+  std::string name; ///< empty: the legend leaves the curve out
   std::vector<chart_point> points;
   chart_line line = chart_line::solid;
   bool dots = true;

@@ -1,5 +1,6 @@
 #include "tools/sweep_page.hpp"
 
+#include "tools/page_head.hpp"
 #include "tools/svg_chart.hpp"
 #include "tools/svg_text.hpp"
 
@@ -21,37 +22,6 @@ using scenarios::sweep_plan;
 using scenarios::sweep_table;
 
 constexpr std::size_t most_panels = 120, most_rows = 1000, most_series = 6;
-
-constexpr std::string_view head = R"~(<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
-<title>@TITLE@</title>
-<style>
-:root { color-scheme: light dark; --ink: #1b1f24; --soft: #5a6472; --back: #fafafa; --card: #ffffff; --line: #dde1e6; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e6e8eb; --soft: #9aa4b1; --back: #14171a; --card: #1d2125; --line: #343a41; } }
-body { margin: 0 auto; padding: 1.2rem; max-width: 1500px; background: var(--back); color: var(--ink); font: 15px/1.45 system-ui, sans-serif; }
-h1 { font-size: 1.4rem; margin: 0 0 .2rem; }
-h2 { font-size: 1.1rem; margin: 1.6rem 0 .6rem; }
-p, li { color: var(--soft); margin: .2rem 0; overflow-wrap: anywhere; }
-ul { margin: .6rem 0; padding: 0; list-style: none; display: flex; flex-wrap: wrap; gap: .3rem 1.2rem; }
-li b { display: inline-block; width: 1.4em; height: .35em; border-radius: .2em; vertical-align: middle; margin-right: .4em; }
-.panels { display: grid; gap: .8rem; margin-bottom: .6rem; grid-template-columns: repeat(auto-fill, minmax(min(100%, 340px), 1fr)); }
-figure { margin: 0; padding: .3rem; background: var(--card); border: 1px solid var(--line); border-radius: 8px; }
-svg { display: block; width: 100%; height: auto; font-family: system-ui, sans-serif; }
-svg text { fill: var(--ink); } svg .back { fill: var(--card); } svg .grid { stroke: var(--line); }
-.table { overflow-x: auto; background: var(--card); border: 1px solid var(--line); border-radius: 8px; }
-table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
-th, td { padding: .35rem .8rem; text-align: right; white-space: nowrap; border-bottom: 1px solid var(--line); }
-tr:last-child td { border-bottom: 0; }
-code { overflow-wrap: anywhere; }
-.table + p { margin-top: .8rem; }
-</style>
-</head>
-<body>
-)~";
 
 /// The roles of the swept options: the x axis of the panels, their curves, or panels of their own.
 struct layout {
@@ -279,8 +249,7 @@ std::string table_html(const sweep_plan& plan, const sweep_table& table) {
 std::string sweep_page(const sweep_plan& plan, const sweep_table& table, const std::string& title,
                        const std::string& command) {
   const auto name = "Sweep of " + svg_text(title);
-  std::string out(head);
-  out.replace(out.find("@TITLE@"), 7, name);
+  auto out = page_head(name);
   std::size_t runs = 0;
   for (const auto& row : table.rows) runs += row.runs;
   out += fmt::format("<h1>{}</h1>\n<p>{} runs of {}: {} points with {} seed{} each. Means; bands "

@@ -66,15 +66,31 @@ double rng::lognormal(double mu, double sigma) {
   return portable::exp(mu + sigma * normal());
 }
 
-rng stream(std::uint64_t seed, std::string_view name, std::uint64_t a, std::uint64_t b) {
+void rng::turn() {
+  while (branches_ != nullptr && branches_->reached) {
+    // The state says which stream this is and how far it was. So streams stay unrelated.
+    std::uint64_t seed = branches_->seed, mixed = splitmix64(seed);
+    for (const std::uint64_t part : state_) {
+      mixed ^= part;
+      mixed = splitmix64(mixed);
+    }
+    const auto* ahead = branches_->next;
+    *this = rng(mixed);
+    branches_ = ahead;
+  }
+}
+
+rng stream(run_seed seed, std::string_view name, std::uint64_t a, std::uint64_t b) {
   // Each argument is mixed into the result of the previous one. So exchanged arguments, and
   // neighbouring seeds and peers, give unrelated streams.
-  std::uint64_t mixed = splitmix64(seed);
+  std::uint64_t mixed = splitmix64(seed.first);
   for (const std::uint64_t part : {fnv1a(name), a, b}) {
     mixed ^= part;
     mixed = splitmix64(mixed);
   }
-  return rng(mixed);
+  rng out(mixed);
+  out.branches_ = seed.branches;
+  return out;
 }
 
 std::array<std::byte, 32> random_secret() {

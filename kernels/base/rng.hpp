@@ -16,6 +16,24 @@
 
 namespace shoal {
 
+/// A moment of a run from which its streams go on with other numbers. The owner sets `reached` at
+/// the moment. Each stream then mixes `seed` into its state before its next draw. So a stream that
+/// begins after the moment differs from that of the first seed, too.
+struct branch_point {
+  std::uint64_t seed = 0;
+  bool reached = false;
+  const branch_point* next = nullptr; ///< a later moment, or null
+};
+
+/// The seed of a run, with the moments from which other seeds count.
+struct run_seed {
+  std::uint64_t first = 0;
+  const branch_point* branches = nullptr; ///< outlives the streams of this seed
+
+  // Most streams have no branches, so a plain number is a seed, too.
+  run_seed(std::uint64_t seed, const branch_point* from = nullptr) : first(seed), branches(from) {}
+};
+
 class rng {
 public:
   explicit rng(std::uint64_t seed);
@@ -23,6 +41,8 @@ public:
   explicit rng(const std::array<std::uint64_t, 4>& state) : state_(state) {}
 
   std::uint64_t next() {
+    if (branches_ != nullptr) [[unlikely]]
+      turn();
     const std::uint64_t out = std::rotl(state_[1] * 5, 7) * 9;
     const std::uint64_t t = state_[1] << 17;
     state_[2] ^= state_[0];
@@ -65,7 +85,12 @@ public:
   }
 
 private:
+  friend rng stream(run_seed, std::string_view, std::uint64_t, std::uint64_t);
+  /// Passes the branches that are reached.
+  void turn();
+
   std::array<std::uint64_t, 4> state_;
+  const branch_point* branches_ = nullptr; // the next branch that is ahead; null: none
 };
 
 /// 32 bytes from the system's source of randomness.
@@ -77,6 +102,6 @@ rng secret_stream(std::span<const std::byte> secret, std::string_view name, std:
                   std::uint64_t b = 0);
 
 /// The stream named (name, a, b) of a run. Equal arguments give equal streams.
-rng stream(std::uint64_t seed, std::string_view name, std::uint64_t a = 0, std::uint64_t b = 0);
+rng stream(run_seed seed, std::string_view name, std::uint64_t a = 0, std::uint64_t b = 0);
 
 } // namespace shoal

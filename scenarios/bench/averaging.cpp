@@ -86,8 +86,8 @@ public:
   }
 
 private:
-  bool proceed(const std::string& doing) {
-    if (what_.progress && !what_.progress(doing)) out_.stopped = true;
+  bool proceed(const std::string& doing, double share = 0) {
+    if (what_.progress && !what_.progress({doing, share})) out_.stopped = true;
     return !out_.stopped;
   }
 
@@ -208,7 +208,8 @@ private:
       measure(curve, mean);
       note();
       if (!proceed(fmt::format("restart {} of {}, round {}: {:.1e}", number + 1, what_.restarts, t,
-                               curve.distortion.back())))
+                               curve.distortion.back()),
+                   (number + static_cast<double>(t) / what_.rounds) / what_.restarts))
         break;
     }
     out_.restarts.push_back(std::move(curve));

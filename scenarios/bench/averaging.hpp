@@ -11,6 +11,7 @@
 #include "kernels/base/result.hpp"
 #include "kernels/mixing.hpp"
 #include "scenarios/programs/averaging_study.hpp"
+#include "scenarios/programs/program_run.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -37,7 +38,7 @@ struct averaging_bench {
   double stop_at = 1e-9; ///< share of the initial distortion at which the rounds end
   unsigned at_least = 0; ///< rounds to run even if the distortion is below stop_at
   /// Called after each round, and while a large swarm is built. Returns false to stop.
-  std::function<bool(const std::string& doing)> progress;
+  std::function<bool(const program_progress& now)> progress;
 
   /// The swarm as the strategy sees it.
   actors::averaging_swarm swarm() const { return {peers, grid, group_size, failure, seed}; }

@@ -84,13 +84,19 @@ const char* strategies_meaning() {
 result<study_figures> run_averaging_study(const averaging_study& what, std::uint64_t seed,
                                           const study_hooks& hooks) {
   study_figures out;
+  const auto all = static_cast<double>(what.failures.size() * what.strategies.size());
   for (const double failure_rate : what.failures)
     for (const auto& name : what.strategies) {
       if (out.stopped) break;
       const auto* strategy = actors::averaging_strategies().find(name);
       SHOAL_CHECK(strategy != nullptr, "the study was checked");
+      const auto begun = static_cast<double>(out.cells.size());
       study_cell cell{bench_of(what, seed, *strategy, failure_rate), {}};
-      cell.what.progress = hooks.progress;
+      if (hooks.progress)
+        cell.what.progress = [&, begun](const program_progress& now) {
+          return hooks.progress(
+              {fmt::format("{}, {}", name, now.doing), (begun + now.share.value_or(0)) / all});
+        };
       auto figures = run_averaging_bench(cell.what);
       if (!figures) return failure{figures.error()};
       out.stopped = figures->stopped;

@@ -24,7 +24,7 @@ struct judged_expectation {
 
 struct study_hooks {
   /// As that of averaging_bench.
-  std::function<bool(const std::string& doing)> progress;
+  std::function<bool(const program_progress& now)> progress;
   /// When a cell is done.
   std::function<void(const study_cell&)> on_cell;
 };

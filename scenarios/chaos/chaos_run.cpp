@@ -110,7 +110,8 @@ private:
 
 } // namespace
 
-chaos_result run_case(const chaos_case& what, const std::string& conduct) {
+chaos_result run_case(const chaos_case& what, const std::string& conduct,
+                      const std::optional<run_branch>& branch) {
   chaos_result out;
   const auto begun = core_seconds();
   auto loaded = load_text(what.yaml(), fmt::format("chaos-{}.yaml", what.seed));
@@ -124,6 +125,8 @@ chaos_result run_case(const chaos_case& what, const std::string& conduct) {
   options.baseline = false;
   options.threads = 1;
   options.conduct = conduct;
+  if (branch) options.branches = {*branch};
+  options.on_moment = [&](const run_moment&) { out.branched = true; };
   options.listener = &seen;
   std::shared_ptr<prometheus::Registry> values;
   options.on_metrics = [&](const std::shared_ptr<prometheus::Registry>& them) { values = them; };
@@ -156,9 +159,12 @@ chaos_result run_case(const chaos_case& what, const std::string& conduct) {
         out.points[metric.label.front().value] = static_cast<std::uint64_t>(metric.counter.value);
 
   for (const auto& [name, check] : summary.invariants)
-    if (check.violated > 0)
+    if (check.violated > 0) {
+      const double at = to_seconds(check.first_time);
+      out.violated_seconds = std::min(out.violated_seconds.value_or(at), at);
       out.problems.push_back(fmt::format("{} violated {} times, first {}", name, check.violated,
                                          check.first_violation));
+    }
   // An attacker's messages are refused. The invariant no_honest_accused judges the accusations.
   const bool hostile = std::any_of(what.groups.begin(), what.groups.end(),
                                    [](const auto& one) { return one.name == attacker_group; });
@@ -237,17 +243,21 @@ chaos_case shrink(chaos_case what, const std::function<bool(const chaos_case&)>&
 }
 
 std::string to_json(const chaos_result& what) {
-  return nlohmann::ordered_json{{"problems", what.problems},
-                                {"virtual_seconds", what.virtual_seconds},
-                                {"core_seconds", what.core_seconds},
-                                {"epochs", what.epochs},
-                                {"faults", what.faults},
-                                {"points", what.points},
-                                {"failpoints", what.failpoints},
-                                {"reasons", what.reasons},
-                                {"accusations", what.accusations},
-                                {"bans", what.bans},
-                                {"event_hash", what.event_hash}}
+  return nlohmann::ordered_json{
+      {"problems", what.problems},
+      {"virtual_seconds", what.virtual_seconds},
+      {"core_seconds", what.core_seconds},
+      {"epochs", what.epochs},
+      {"faults", what.faults},
+      {"points", what.points},
+      {"failpoints", what.failpoints},
+      {"reasons", what.reasons},
+      {"accusations", what.accusations},
+      {"bans", what.bans},
+      {"event_hash", what.event_hash},
+      {"violated_seconds", what.violated_seconds ? nlohmann::ordered_json(*what.violated_seconds)
+                                                 : nlohmann::ordered_json()},
+      {"branched", what.branched}}
       .dump();
 }
 
@@ -266,6 +276,9 @@ result<chaos_result> chaos_result_from_json(std::string_view text) {
     from.at("accusations").get_to(out.accusations);
     from.at("bans").get_to(out.bans);
     from.at("event_hash").get_to(out.event_hash);
+    if (const auto& at = from.at("violated_seconds"); !at.is_null())
+      out.violated_seconds = at.get<double>();
+    from.at("branched").get_to(out.branched);
     return out;
   } catch (const nlohmann::json::exception& wrong) {
     return failure{fmt::format("not a result of chaos: {}", wrong.what())};

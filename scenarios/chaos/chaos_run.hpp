@@ -3,10 +3,12 @@
 
 #include "kernels/base/result.hpp"
 #include "scenarios/chaos/chaos_case.hpp"
+#include "scenarios/record/provenance.hpp"
 
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,13 +28,18 @@ struct chaos_result {
   std::uint64_t accusations = 0; ///< messages of members that no correct peer sends
   std::uint64_t bans = 0;        ///< hosts that banned a member; honest ones are a problem
   std::string event_hash;        ///< hash of the whole history
+  /// Virtual time of the first violation of an invariant, in seconds; empty if there is none.
+  std::optional<double> violated_seconds;
+  bool branched = false; ///< the case reached the moment of its branch
 
   bool operator==(const chaos_result&) const = default;
 };
 
 /// Runs a case. A case that is no valid scenario gives a result with a problem. `conduct` is a name
 /// of actors::conducts(), and all hosts have it. If it is empty, each host has its group's conduct.
-chaos_result run_case(const chaos_case& what, const std::string& conduct = "");
+/// With a branch, all random streams have its seed from its moment on.
+chaos_result run_case(const chaos_case& what, const std::string& conduct = "",
+                      const std::optional<run_branch>& branch = {});
 
 /// Leaves out faults, then groups, then hosts, as long as `fails` returns true for the rest. Calls
 /// `fails` at most `most` times.

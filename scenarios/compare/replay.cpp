@@ -1,13 +1,19 @@
 #include "scenarios/compare/replay.hpp"
 
 #include "scenarios/compare/value_diff.hpp"
+#include "scenarios/observe/output_text.hpp"
 #include "scenarios/observe/run_directory.hpp"
+#include "scenarios/record/run_files.hpp"
 #include "scenarios/record/study_directory.hpp"
 #include "scenarios/record/version.hpp"
 #include "scenarios/schema/load.hpp"
 #include "scenarios/schema/option_diff.hpp"
 
 #include <fmt/format.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <utility>
 
 namespace shoal::scenarios {
 
@@ -53,11 +59,13 @@ result<run_hashes> hashes_of(const fs::path& summary) {
 
 } // namespace
 
-result<replay_plan> plan_replay(const fs::path& directory, std::string_view build) {
+/// The scenario and the origin of a recorded run in sim, for the command `verb` ('replay').
+result<replay_plan> read_recorded(const fs::path& directory, std::string_view build,
+                                  const char* verb, const char* done) {
   std::error_code error;
   if (!fs::is_directory(directory, error))
     return failure{fmt::format("'{}' is no directory", directory.string())};
-  if (auto run = require_history(directory, "replay"); !run) return failure{run.error()};
+  if (auto run = require_history(directory, verb); !run) return failure{run.error()};
   const fs::path file = directory / "run.yaml";
   auto text = read_file(file);
   if (!text) return failure{fmt::format("{}: it is no directory of a finished run", text.error())};
@@ -73,7 +81,7 @@ result<replay_plan> plan_replay(const fs::path& directory, std::string_view buil
   auto loaded = load_text(*text, file.string());
   if (!loaded.value)
     return failure{fmt::format(
-        "'{}' cannot be replayed: {}{}", directory.string(),
+        "'{}' cannot be {}: {}{}", directory.string(), done,
         other_version
             ? fmt::format("it was made by {}, and this is shoal {}, which does not understand it",
                           writer, version())
@@ -84,13 +92,6 @@ result<replay_plan> plan_replay(const fs::path& directory, std::string_view buil
     return failure{
         fmt::format("'{}' was run in world {}, on the wall clock: only runs in sim repeat exactly",
                     directory.string(), out.what.world)};
-  if (out.made_by.interrupted)
-    return failure{fmt::format("'{}' was interrupted; a replay cannot end at the same event",
-                               directory.string())};
-  auto hashes = hashes_of(directory / "summary.json");
-  if (!hashes) return failure{hashes.error()};
-  out.recorded = std::move(*hashes);
-
   if (!other_version && out.made_by.build != build)
     out.notes.push_back(
         fmt::format("the run was made by {}, and this is {}: they may behave differently",
@@ -100,6 +101,64 @@ result<replay_plan> plan_replay(const fs::path& directory, std::string_view buil
                                     "behave differently, so will the hashes",
                                     writer, version()));
     for (std::string& note : new_options(parsed, out.what)) out.notes.push_back(std::move(note));
+  }
+  return out;
+}
+
+result<replay_plan> plan_replay(const fs::path& directory, std::string_view build) {
+  auto out = read_recorded(directory, build, "replay", "replayed");
+  if (!out) return out;
+  if (out->made_by.interrupted)
+    return failure{fmt::format("'{}' was interrupted; a replay cannot end at the same event",
+                               directory.string())};
+  auto hashes = hashes_of(directory / "summary.json");
+  if (!hashes) return failure{hashes.error()};
+  out->recorded = std::move(*hashes);
+  return out;
+}
+
+result<branch_plan> plan_branch(const fs::path& directory, duration from,
+                                std::optional<std::uint64_t> seed_after, std::string_view build) {
+  auto run = read_recorded(directory, build, "run --from", "continued");
+  if (!run) return failure{run.error()};
+  auto recorded = read_summary(directory);
+  if (!recorded) return failure{recorded.error()};
+  const double end = recorded->virtual_seconds;
+  if (from >= from_seconds(end))
+    return failure{fmt::format("--from {} is not within the run: '{}' ended after {}",
+                               to_string(from), directory.string(), seconds_text(end))};
+  branch_plan out;
+  out.run = std::move(*run);
+  for (const run_branch& each : out.run.made_by.branches)
+    if (!seed_after || each.at <= from) out.branches.push_back(each);
+  if (seed_after) out.branches.push_back({from, *seed_after});
+  out.same_future = !seed_after && !out.run.made_by.interrupted;
+  if (!recorded->event_hash)
+    return failure{fmt::format("'{}' has no event hash", directory.string())};
+  out.run.recorded = {*recorded->event_hash, recorded->state_hash};
+  return out;
+}
+
+result<common_past> compare_past(const fs::path& a, const fs::path& b, duration until) {
+  std::ifstream left(a), right(b);
+  for (const auto& [file, path] : {std::pair{&left, &a}, std::pair{&right, &b}})
+    if (!*file) return failure{fmt::format("cannot read '{}'", path->string())};
+  common_past out;
+  std::string one, other;
+  std::getline(left, one), std::getline(right, other); // the headers
+  std::optional<std::string> differs;
+  while (std::getline(left, one)) {
+    const auto time = one.substr(0, one.find(','));
+    if (from_seconds(std::strtod(time.c_str(), nullptr)) >= until) break;
+    // The last row before the moment is written by the first event after it, so it does not count.
+    if (differs) {
+      out.first = differs;
+      break;
+    }
+    if (!std::getline(right, other) || one != other)
+      differs = time;
+    else
+      ++out.rows;
   }
   return out;
 }

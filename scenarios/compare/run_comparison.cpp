@@ -19,15 +19,6 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-/// A line of the table that every comparison has. The table below is the only list of these lines.
-struct figure_definition {
-  const char* section;
-  const char* name;
-  const char* key;
-  figure_unit unit;
-  std::optional<double> (*of)(const run_record&);
-};
-
 std::optional<double> some(std::uint64_t value) {
   return static_cast<double>(value);
 }
@@ -54,33 +45,39 @@ std::optional<double> seconds_of_steps(const run_record& of) {
 }
 
 using run = const run_record&;
-const figure_definition definitions[] = {
-    {"rounds", "time, mean", "round", figure_unit::seconds,
+// The only list of the lines that every comparison has.
+const run_figure definitions[] = {
+    {"rounds", "time, mean", "round", figure_unit::seconds, -1,
      [](run r) { return r.rounds.mean_seconds; }},
-    {"rounds", "time, median", "median", figure_unit::seconds,
+    {"rounds", "time, median", "median", figure_unit::seconds, -1,
      [](run r) { return round_quantile(r, 0.5); }},
-    {"rounds", "time, 90th percentile", "p90", figure_unit::seconds,
+    {"rounds", "time, 90th percentile", "p90", figure_unit::seconds, -1,
      [](run r) { return round_quantile(r, 0.9); }},
-    {"rounds", "ok", "ok", figure_unit::count, [](run r) { return some(r.rounds.ok); }},
-    {"rounds", "partial", "partial", figure_unit::count,
+    {"rounds", "ok", "ok", figure_unit::count, 0, [](run r) { return some(r.rounds.ok); }},
+    {"rounds", "partial", "partial", figure_unit::count, 0,
      [](run r) { return some(r.rounds.partial); }},
-    {"rounds", "split", "split", figure_unit::count, [](run r) { return some(r.rounds.split); }},
-    {"rounds", "failed", "failed", figure_unit::count, [](run r) { return some(r.rounds.failed); }},
-    {"training", "samples/s", "rate", figure_unit::per_second,
+    {"rounds", "split", "split", figure_unit::count, -1,
+     [](run r) { return some(r.rounds.split); }},
+    {"rounds", "failed", "failed", figure_unit::count, -1,
+     [](run r) { return some(r.rounds.failed); }},
+    {"training", "samples/s", "rate", figure_unit::per_second, 1,
      [](run r) { return r.samples_per_second(); }},
-    {"training", "samples", "samples", figure_unit::count, [](run r) { return some(r.samples); }},
-    {"training", "epochs", "epochs", figure_unit::count, [](run r) { return some(r.epochs); }},
-    {"training", "first to last step", "steps", figure_unit::seconds,
+    {"training", "samples", "samples", figure_unit::count, 0,
+     [](run r) { return some(r.samples); }},
+    {"training", "epochs", "epochs", figure_unit::count, 0, [](run r) { return some(r.epochs); }},
+    {"training", "first to last step", "steps", figure_unit::seconds, -1,
      [](run r) { return seconds_of_steps(r); }},
-    {"training", "loss, final", "loss", figure_unit::nats, [](run r) { return r.final_loss; }},
-    {"sent", "all", "bytes", figure_unit::bytes, [](run r) { return some(sum(r.bytes)); }},
-    {"sent", "averaging", "averaging", figure_unit::bytes,
+    {"training", "loss, final", "loss", figure_unit::nats, -1, [](run r) { return r.final_loss; }},
+    {"sent", "all", "bytes", figure_unit::bytes, -1, [](run r) { return some(sum(r.bytes)); }},
+    {"sent", "averaging", "averaging", figure_unit::bytes, -1,
      [](run r) { return some(r.bytes.averaging); }},
-    {"sent", "data", "data", figure_unit::bytes, [](run r) { return some(r.bytes.data); }},
-    {"sent", "state", "state", figure_unit::bytes, [](run r) { return some(r.bytes.state); }},
-    {"sent", "control", "control", figure_unit::bytes, [](run r) { return some(r.bytes.control); }},
-    {"peers", "joined", "joined", figure_unit::count, [](run r) { return some(r.peers.joined); }},
-    {"peers", "left", "left", figure_unit::count, [](run r) { return some(r.peers.left); }},
+    {"sent", "data", "data", figure_unit::bytes, -1, [](run r) { return some(r.bytes.data); }},
+    {"sent", "state", "state", figure_unit::bytes, -1, [](run r) { return some(r.bytes.state); }},
+    {"sent", "control", "control", figure_unit::bytes, -1,
+     [](run r) { return some(r.bytes.control); }},
+    {"peers", "joined", "joined", figure_unit::count, 0,
+     [](run r) { return some(r.peers.joined); }},
+    {"peers", "left", "left", figure_unit::count, 0, [](run r) { return some(r.peers.left); }},
 };
 
 compared_loss compare_losses(std::string name, run predicted, run actual,
@@ -162,9 +159,30 @@ std::optional<double> tolerances::of(const std::string& key) const {
   return found == by_key_.end() ? std::nullopt : found->second;
 }
 
+std::span<const run_figure> run_figures() {
+  return definitions;
+}
+
+std::string figure_text(const std::optional<double>& value, figure_unit unit) {
+  if (!value) return "-";
+  switch (unit) {
+  case figure_unit::seconds:
+    return *value < 100 ? fmt::format("{:.3g} s", *value) : fmt::format("{:.0f} s", *value);
+  case figure_unit::per_second:
+    return fmt::format("{:.4g}", *value);
+  case figure_unit::bytes:
+    return bytes_text(static_cast<std::uint64_t>(*value));
+  case figure_unit::count:
+    return fmt::format("{:.0f}", *value);
+  case figure_unit::nats:
+    return std::abs(*value) < 1000 ? fmt::format("{:.4f}", *value) : fmt::format("{:.5g}", *value);
+  }
+  return {};
+}
+
 std::vector<std::string> figure_keys() {
   std::vector<std::string> out;
-  for (const figure_definition& one : definitions) out.emplace_back(one.key);
+  for (const run_figure& one : definitions) out.emplace_back(one.key);
   return out;
 }
 
@@ -206,7 +224,7 @@ result<run_comparison> compare_runs(const std::filesystem::path& predicted,
     return some(found == of.rounds.by_reason.end() ? 0 : found->second);
   };
   const bool both_learn = learns(out.predicted) && learns(out.actual);
-  for (const figure_definition& one : definitions) {
+  for (const run_figure& one : definitions) {
     // A prediction of sizes and durations alone (shoal promote) predicts no loss.
     const bool judged = std::string_view(one.key) != "loss" || learns(out.predicted);
     out.figures.push_back({one.section, one.name, one.key, one.unit, one.of(out.predicted),
@@ -227,23 +245,6 @@ result<run_comparison> compare_runs(const std::filesystem::path& predicted,
 }
 
 namespace {
-
-std::string value_text(const std::optional<double>& value, figure_unit unit) {
-  if (!value) return "-";
-  switch (unit) {
-  case figure_unit::seconds:
-    return *value < 100 ? fmt::format("{:.3g} s", *value) : fmt::format("{:.0f} s", *value);
-  case figure_unit::per_second:
-    return fmt::format("{:.4g}", *value);
-  case figure_unit::bytes:
-    return bytes_text(static_cast<std::uint64_t>(*value));
-  case figure_unit::count:
-    return fmt::format("{:.0f}", *value);
-  case figure_unit::nats:
-    return std::abs(*value) < 1000 ? fmt::format("{:.4f}", *value) : fmt::format("{:.5g}", *value);
-  }
-  return {};
-}
 
 std::string percent(double fraction) {
   const double value = 100 * fraction;
@@ -293,8 +294,8 @@ std::string to_text(const run_comparison& what, const comparison_style& style) {
     const std::string name = "  " + one.name;
     std::string line = wide ? fmt::format("{:<{}}", name, name_width)
                             : fmt::format("{}\n{:<{}}", name, "", name_width);
-    line += fmt::format("{:>12}{:>12}{:>11}", value_text(one.predicted, one.unit),
-                        value_text(one.actual, one.unit), error_text(one));
+    line += fmt::format("{:>12}{:>12}{:>11}", figure_text(one.predicted, one.unit),
+                        figure_text(one.actual, one.unit), error_text(one));
     if (one.judged() && wide)
       line += fmt::format("{:>9}", fmt::format("{:.3g} %", 100 * *one.tolerance));
     if (one.judged()) line += "  " + coloured(one.within() ? "within" : "beyond", one.within());

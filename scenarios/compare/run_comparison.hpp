@@ -19,6 +19,20 @@ namespace shoal::scenarios {
 
 enum class figure_unit : std::uint8_t { seconds, per_second, bytes, count, nats };
 
+/// A figure that every run has.
+struct run_figure {
+  const char* section; ///< as tables show it: 'rounds'
+  const char* name;    ///< 'time, mean'
+  const char* key;     ///< the name in options: 'round'
+  figure_unit unit;
+  int better; ///< 1: more is better, -1: less is better, 0: neither
+  std::optional<double> (*of)(const run_record&);
+};
+/// All figures, in the order of tables.
+std::span<const run_figure> run_figures();
+/// A value as tables show it: '12.3 MiB'; '-' without a value.
+std::string figure_text(const std::optional<double>& value, figure_unit unit);
+
 /// One line of the table.
 struct compared_figure {
   std::string section, name; ///< as the table shows them: 'rounds', 'time, mean'

@@ -160,6 +160,13 @@ result<run_difference> diff_runs(const fs::path& a, const fs::path& b) {
     out.notes.push_back(*note);
   if (left->made_by.until != right->made_by.until)
     out.notes.emplace_back("A and B were given a different --until");
+  if (left->made_by.branches != right->made_by.branches) {
+    const auto seeds = [](const recorded_run& run) {
+      return run.made_by.branches.empty() ? std::string("nothing") : to_text(run.made_by.branches);
+    };
+    out.notes.push_back(fmt::format("A and B branch differently (x-run.seed_after): {} and {}",
+                                    seeds(*left), seeds(*right)));
+  }
   for (const auto& [name, run] : {std::pair("A", &*left), std::pair("B", &*right)})
     if (run->made_by.interrupted) out.notes.push_back(fmt::format("{} was interrupted", name));
   if (auto done = compare_histories(*left, *right, out); !done) return failure{done.error()};

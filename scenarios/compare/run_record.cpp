@@ -3,7 +3,6 @@
 #include "scenarios/compare/run_nodes.hpp"
 #include "scenarios/observe/run_directory.hpp"
 #include "scenarios/record/study_directory.hpp"
-#include "scenarios/schema/option_diff.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -103,28 +102,30 @@ std::optional<double> run_record::samples_per_second() const {
                                     : std::nullopt;
 }
 
-std::optional<std::string> scenarios_differ(const document& a, const document& b) {
-  for (const option_difference& one : diff_options(a, b)) {
-    const bool no_matter = one.path == "world" || one.path == "name" || one.path == "description" ||
-                           one.path == "data.files" || one.path.starts_with("record.") ||
-                           one.path.starts_with("expect.");
-    if (no_matter) continue;
-    if (one.a && one.b) return fmt::format("{} is {} and {}", one.path, *one.a, *one.b);
-    return fmt::format("only one has {}: {}", one.path, one.a ? *one.a : *one.b);
-  }
-  return std::nullopt;
+std::vector<option_difference> options_that_matter(const document& a, const document& b) {
+  auto out = diff_options(a, b);
+  std::erase_if(out, [](const option_difference& one) {
+    return one.path == "world" || one.path == "name" || one.path == "description" ||
+           one.path == "data.files" || one.path.starts_with("record.") ||
+           one.path.starts_with("expect.");
+  });
+  return out;
 }
 
-result<run_record> read_run_record(const fs::path& path) {
+std::optional<std::string> scenarios_differ(const document& a, const document& b) {
+  const auto all = options_that_matter(a, b);
+  if (all.empty()) return std::nullopt;
+  const option_difference& one = all.front();
+  if (one.a && one.b) return fmt::format("{} is {} and {}", one.path, *one.a, *one.b);
+  return fmt::format("only one has {}: {}", one.path, one.a ? *one.a : *one.b);
+}
+
+result<std::vector<fs::path>> directories_of_run(const fs::path& path) {
   std::error_code error;
   if (!fs::is_directory(path, error))
     return failure{fmt::format("'{}' is no directory", path.string())};
   if (auto run = require_history(path, "comparison"); !run) return failure{run.error()};
-  if (is_run(path)) {
-    const auto yaml = read_run_yaml(path);
-    if (!yaml) return failure{yaml.error()};
-    return yaml->made_by.node.empty() ? read_whole(path) : read_nodes(path, {path});
-  }
+  if (is_run(path)) return std::vector<fs::path>{path};
   std::vector<fs::path> directories;
   for (fs::directory_iterator entry(path, error), end; !error && entry != end;
        entry.increment(error))
@@ -135,7 +136,18 @@ result<run_record> read_run_record(const fs::path& path) {
                                "summary.json) nor folders of a cluster's nodes",
                                path.string())};
   std::sort(directories.begin(), directories.end());
-  return read_nodes(path, directories);
+  return directories;
+}
+
+result<run_record> read_run_record(const fs::path& path) {
+  const auto directories = directories_of_run(path);
+  if (!directories) return failure{directories.error()};
+  if (directories->front() == path) {
+    const auto yaml = read_run_yaml(path);
+    if (!yaml) return failure{yaml.error()};
+    if (yaml->made_by.node.empty()) return read_whole(path);
+  }
+  return read_nodes(path, *directories);
 }
 
 } // namespace shoal::scenarios

@@ -7,6 +7,7 @@
 #include "scenarios/record/provenance.hpp"
 #include "scenarios/record/run_files.hpp"
 #include "scenarios/schema/document.hpp"
+#include "scenarios/schema/option_diff.hpp"
 
 #include <cstdint>
 #include <filesystem>
@@ -64,10 +65,16 @@ struct run_record {
   std::optional<double> samples_per_second() const;
 };
 
+/// The directories of a run: `path` itself, or those of a cluster's processes in it. Errors: there
+/// is no run.
+result<std::vector<std::filesystem::path>> directories_of_run(const std::filesystem::path& path);
+
 /// `path`: a run directory, or a folder with the run directories of one cluster's processes.
 /// Errors: there is no run; a file of the run is damaged; the sub-folders are not of one run.
 result<run_record> read_run_record(const std::filesystem::path& path);
 
+/// The options that differ between two runs and may change their outcome.
+std::vector<option_difference> options_that_matter(const document& a, const document& b);
 /// The first option that differs between two runs and may change their outcome; empty if there is
 /// none. The world, the place of the data, what is recorded and what is expected do not count.
 std::optional<std::string> scenarios_differ(const document& a, const document& b);

@@ -81,7 +81,7 @@ result<std::string> write(const recorded_run& run, const std::filesystem::path& 
 
 export_format csv_format() {
   return {"csv", "DIR", "tables of phases, rounds, faults and transfers; metrics.csv is in the run",
-          write};
+          "tables", write};
 }
 
 } // namespace shoal::scenarios

@@ -16,6 +16,7 @@ struct export_format {
   std::string_view name;    ///< the option of `shoal export` without its dashes
   std::string_view place;   ///< type of the option's value, FILE or DIR
   std::string_view meaning; ///< for the help
+  std::string_view usual;   ///< name of the file or folder in the folder `export` of a run
   /// Writes `run` to `to`, which is replaced if it is a file. Returns one line about the content.
   /// Errors: `to` cannot be written; the message names it.
   result<std::string> (*write)(const recorded_run& run, const std::filesystem::path& to);

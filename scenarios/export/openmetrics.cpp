@@ -30,9 +30,10 @@ result<std::string> write(const recorded_run& run, const std::filesystem::path& 
   std::string out, family;
   std::size_t samples = 0;
   for (const auto& metric : metric_definitions()) {
-    const auto column = std::find(run.columns.begin(), run.columns.end(), metric.column);
-    if (metric.column.empty() || column == run.columns.end()) continue;
-    const auto at = static_cast<std::size_t>(column - run.columns.begin());
+    const auto column =
+        std::find(run.metrics.columns.begin(), run.metrics.columns.end(), metric.column);
+    if (metric.column.empty() || column == run.metrics.columns.end()) continue;
+    const auto at = static_cast<std::size_t>(column - run.metrics.columns.begin());
     // Metrics of one family stand together in the list of definitions.
     if (family_of(metric) != family) {
       family = family_of(metric);
@@ -42,7 +43,7 @@ result<std::string> write(const recorded_run& run, const std::filesystem::path& 
     const auto labels = metric.label.empty()
                             ? std::string()
                             : fmt::format("{{{}=\"{}\"}}", metric.label, metric.value);
-    for (const auto& row : run.rows)
+    for (const auto& row : run.metrics.rows)
       if (row[0] && row[at]) {
         fmt::format_to(std::back_inserter(out), "{}{} {} {:.3f}\n", metric.name, labels, *row[at],
                        *row[0]);
@@ -51,13 +52,14 @@ result<std::string> write(const recorded_run& run, const std::filesystem::path& 
   }
   out += "# EOF\n";
   if (auto written = write_file(to, out); !written) return failure{written.error()};
-  return fmt::format("{} samples of {} moments", samples, run.rows.size());
+  return fmt::format("{} samples of {} moments", samples, run.metrics.rows.size());
 }
 
 } // namespace
 
 export_format openmetrics_format() {
-  return {"openmetrics", "FILE", "the metrics with timestamps, for Prometheus and promtool", write};
+  return {"openmetrics", "FILE", "the metrics with timestamps, for Prometheus and promtool",
+          "metrics.txt", write};
 }
 
 } // namespace shoal::scenarios

@@ -173,7 +173,7 @@ result<std::string> write(const recorded_run& run, const std::filesystem::path& 
 
 export_format pcapng_format() {
   return {"pcapng", "FILE", "packets for Wireshark, made up from the transfers and messages",
-          write};
+          "run.pcapng", write};
 }
 
 } // namespace shoal::scenarios

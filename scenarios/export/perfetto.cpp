@@ -144,9 +144,9 @@ void write_swarm(const recorded_run& run, trace_writer& out) {
                       {{"hosts", fmt::format("{}", fmt::join(each.hosts, ", "))}}});
   out.lanes("rounds", swarm, rounds);
   out.lanes("faults", swarm, faults);
-  for (std::size_t i = 1; i < run.columns.size(); ++i) {
-    const auto track = out.counter_track(run.columns[i], swarm);
-    for (const auto& row : run.rows)
+  for (std::size_t i = 1; i < run.metrics.columns.size(); ++i) {
+    const auto track = out.counter_track(run.metrics.columns[i], swarm);
+    for (const auto& row : run.metrics.rows)
       if (row[0] && row[i]) out.count(track, from_seconds(*row[0]), *row[i]);
   }
 }
@@ -203,7 +203,7 @@ result<std::string> write(const recorded_run& run, const std::filesystem::path& 
 export_format perfetto_format() {
   return {"perfetto", "FILE",
           "a trace for ui.perfetto.dev: hosts, rounds, faults, transfers with arrows, counters",
-          write};
+          "run.pftrace", write};
 }
 
 } // namespace shoal::scenarios

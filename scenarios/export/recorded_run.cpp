@@ -1,7 +1,6 @@
 #include "scenarios/export/recorded_run.hpp"
 
 #include "kernels/base/check.hpp"
-#include "kernels/base/text_fields.hpp"
 #include "scenarios/record/run_files.hpp"
 #include "scenarios/record/study_directory.hpp"
 
@@ -9,8 +8,6 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <charconv>
-#include <fstream>
 #include <utility>
 
 namespace shoal::scenarios {
@@ -113,27 +110,6 @@ private:
   std::map<std::uint64_t, std::size_t> latest_; // index of a fault's last strike, by its number
 };
 
-result<void> read_metrics(recorded_run& out) {
-  const auto file = whole_or_partial(out.directory, "metrics.csv");
-  if (!file) return failure{fmt::format("'{}' has no metrics.csv", out.directory.string())};
-  std::ifstream in(*file);
-  std::string line;
-  std::getline(in, line);
-  for (const auto column : split(line, ',')) out.columns.emplace_back(column);
-  while (std::getline(in, line)) {
-    const auto fields = split(line, ',');
-    if (fields.size() != out.columns.size()) continue; // the last line of a killed run
-    std::vector<std::optional<double>> row;
-    for (const auto field : fields) {
-      double value = 0;
-      const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), value);
-      row.push_back(error == std::errc{} && !field.empty() ? std::optional(value) : std::nullopt);
-    }
-    out.rows.push_back(std::move(row));
-  }
-  return {};
-}
-
 } // namespace
 
 std::size_t recorded_run::host_of(const std::string& actor) const {
@@ -150,7 +126,9 @@ result<recorded_run> read_recorded_run(const std::filesystem::path& directory) {
     return failure{fine.error()};
   recorded_run out;
   out.directory = directory;
-  if (auto read = read_metrics(out); !read) return failure{read.error()};
+  auto metrics = read_metrics(directory);
+  if (!metrics) return failure{metrics.error()};
+  out.metrics = std::move(*metrics);
   if (const auto done = read_summary(directory)) out.name = done->scenario;
   if (out.name.empty()) out.name = directory.filename().string();
   collector all(out);

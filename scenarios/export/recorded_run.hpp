@@ -5,6 +5,7 @@
 #include "kernels/base/result.hpp"
 #include "kernels/base/units.hpp"
 #include "scenarios/record/explain.hpp"
+#include "scenarios/record/run_files.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -25,7 +26,7 @@ struct recorded_span {
   std::string group{}, reason{}; ///< empty for a phase
 };
 
-struct recorded_round {
+struct recorded_round_span {
   std::uint64_t epoch = 0, members = 0, samples = 0;
   std::string group, outcome, reason;
   duration begin{}, end{};
@@ -49,12 +50,11 @@ struct recorded_run {
   std::string name;               ///< the scenario's name
   std::vector<std::string> hosts; ///< in the order of their first appearance
   std::vector<recorded_span> phases, member_rounds;
-  std::vector<recorded_round> rounds;
+  std::vector<recorded_round_span> rounds;
   std::vector<recorded_fault> faults;
   std::vector<explained_transfer> transfers;
   std::vector<recorded_message> messages;
-  std::vector<std::string> columns;                     ///< as in metrics.csv, from 'time' on
-  std::vector<std::vector<std::optional<double>>> rows; ///< a value for each column
+  metric_table metrics;
   duration end{};
 
   /// The index of the host of `actor` ('home-3#0/2' or 'home-3'). Requires: the host is known.

@@ -14,7 +14,9 @@
 #include <fmt/format.h>
 
 #include <bit>
+#include <fstream>
 #include <string>
+#include <string_view>
 
 namespace shoal::scenarios {
 
@@ -68,23 +70,36 @@ private:
   }
 };
 
+/// Writes a file. If the file holds the beginning of `bytes` already, the rest is appended:
+/// TensorBoard reads on where it was.
+result<void> write_further(const std::filesystem::path& path, std::string_view bytes) {
+  const auto before = read_file(path);
+  if (!before || !bytes.starts_with(*before)) return write_file(path, bytes);
+  std::ofstream out(path, std::ios::binary | std::ios::app);
+  out << bytes.substr(before->size());
+  if (out.flush()) return {};
+  return failure{fmt::format("cannot write '{}'", path.string())};
+}
+
 result<std::string> write(const recorded_run& run, const std::filesystem::path& to) {
   event_file out;
   std::size_t epoch = 0;
-  while (epoch < run.columns.size() && run.columns[epoch] != "epoch") ++epoch;
-  for (const char* name : {"run.yaml", "summary.json"})
-    if (const auto content = read_file(run.directory / name))
-      out.text(name, fmt::format("```\n{}\n```", *content));
-  for (const auto& row : run.rows)
+  while (epoch < run.metrics.columns.size() && run.metrics.columns[epoch] != "epoch") ++epoch;
+  for (const auto& row : run.metrics.rows)
     for (std::size_t i = 1; i < row.size(); ++i)
       if (i != epoch && row[0] && row[i]) {
         const double step = epoch < row.size() ? row[epoch].value_or(0) : 0;
-        out.scalar(*row[0], static_cast<std::uint64_t>(step), "run/" + run.columns[i], *row[i]);
+        out.scalar(*row[0], static_cast<std::uint64_t>(step), "run/" + run.metrics.columns[i],
+                   *row[i]);
       }
+  // The texts come last: a file that is written again while the run goes on keeps its beginning.
+  for (const char* name : {"run.yaml", "summary.json"})
+    if (const auto content = read_file(run.directory / name))
+      out.text(name, fmt::format("```\n{}\n```", *content));
   std::error_code error;
   std::filesystem::create_directories(to, error);
   if (error) return failure{fmt::format("'{}' cannot be made: {}", to.string(), error.message())};
-  if (auto written = write_file(to / file_name, out.bytes); !written)
+  if (auto written = write_further(to / file_name, out.bytes); !written)
     return failure{written.error()};
   return fmt::format("{} scalars; tensorboard --logdir shows them", out.scalars);
 }
@@ -93,7 +108,7 @@ result<std::string> write(const recorded_run& run, const std::filesystem::path& 
 
 export_format tensorboard_format() {
   return {"tensorboard", "DIR", "event files for TensorBoard: metrics over epochs, and texts",
-          write};
+          "tensorboard", write};
 }
 
 } // namespace shoal::scenarios

@@ -154,7 +154,9 @@ result<program_outcome> run_inference(const std::string& name, const inference_o
   swarm.proceed = [&] {
     ++written;
     return !hooks.progress ||
-           hooks.progress(fmt::format("{} of {} tokens", written, what.tokens * what.clients));
+           hooks.progress(
+               {fmt::format("{} of {} tokens", written, what.tokens * what.clients),
+                static_cast<double>(written) / static_cast<double>(what.tokens * what.clients)});
   };
   const auto figures = run_inference_swarm(swarm);
   if (!figures) return failure{figures.error()};

@@ -61,7 +61,9 @@ result<program_outcome> run_prompt_tuning(const std::string& name, const inferen
   swarm.proceed = [&] {
     ++done;
     return !hooks.progress ||
-           hooks.progress(fmt::format("{} of {} steps", done, (what.tokens + 1) * what.clients));
+           hooks.progress(
+               {fmt::format("{} of {} steps", done, (what.tokens + 1) * what.clients),
+                static_cast<double>(done) / static_cast<double>((what.tokens + 1) * what.clients)});
   };
   const auto figures = run_inference_swarm(swarm);
   if (!figures) return failure{figures.error()};

@@ -159,6 +159,17 @@ result<fs::path> run_directory::folder(std::string_view name) const {
   return file(name);
 }
 
+void run_directory::discard() const {
+  std::error_code ignored;
+  for (const std::string_view name : known_files) {
+    fs::remove(file(name), ignored);
+    fs::remove(file(std::string(name) + ".partial"), ignored);
+  }
+  // Both fail if they hold anything else.
+  fs::remove(file("checkpoints"), ignored);
+  fs::remove(path_, ignored);
+}
+
 result<void> run_directory::write(std::string_view name, std::string_view content) const {
   auto file = open(name);
   if (!file) return failure{file.error()};

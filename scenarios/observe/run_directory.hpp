@@ -69,6 +69,8 @@ public:
   result<void> write(std::string_view name, std::string_view content) const;
   /// A folder in the directory, made if there is none. Errors: the folder cannot be made.
   result<std::filesystem::path> folder(std::string_view name) const;
+  /// Removes the files of this run, whole or not, and the directory if nothing else is in it.
+  void discard() const;
   /// Creates a file that the caller writes and commits.
   result<std::unique_ptr<output_file>> open(std::string_view name) const;
 

@@ -159,6 +159,10 @@ run_progress run_observers::progress() const {
   return out;
 }
 
+digest run_observers::event_hash() const {
+  return books_->history.current();
+}
+
 const round_counts& run_observers::rounds() const noexcept {
   return books_->rounds.counts();
 }

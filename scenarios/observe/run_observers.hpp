@@ -9,6 +9,7 @@
 #pragma once
 
 #include "actors/ids.hpp"
+#include "kernels/base/digest.hpp"
 #include "scenarios/observe/observer_options.hpp"
 
 #include <cstdint>
@@ -73,9 +74,13 @@ public:
   void on_time(duration time);
 
   run_progress progress() const;
+  /// The hash of the history so far.
+  digest event_hash() const;
   const round_counts& rounds() const noexcept;
   const invariants& checks() const noexcept;
   const metrics& values() const noexcept;
+  /// Hands what the files hold so far to the operating system.
+  void flush();
   /// The first error of a log (disk full), if any. The run should end; finish() returns it too.
   const std::optional<failure>& write_error() const noexcept;
 
@@ -88,7 +93,6 @@ private:
   run_observers(observer_options options, const run_directory* directory);
   void advance(duration time);
   void add_row(duration time);
-  void flush();
   void left(duration time, actors::peer_id peer, std::string_view reason);
 
   std::unique_ptr<run_books> books_;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernels/base/result.hpp"
+#include "kernels/base/units.hpp"
 
 #include <array>
 #include <cstdint>
@@ -81,6 +82,7 @@ struct summary {
   struct check_totals {
     std::uint64_t checked = 0, violated = 0;
     std::string first_violation; ///< in JSON only if there is a violation
+    duration first_time{};       ///< time of that violation; not in JSON
     bool operator==(const check_totals&) const = default;
   };
 

@@ -28,6 +28,7 @@ public:
 
   void on_transfer(const netem::transfer_record& what);
   const std::optional<failure>& error() const noexcept { return lines_.error(); }
+  void flush() { lines_.flush(); }
   result<void> close() { return lines_.close(); }
 
 private:

@@ -4,15 +4,28 @@
 
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace shoal::scenarios {
 
+/// A program's current work in words, and the share of the whole work that is done, in [0, 1]. Many
+/// programs do not know the share.
+struct program_progress {
+  std::string doing;
+  std::optional<double> share{};
+
+  program_progress(std::string what, std::optional<double> done = {})
+      : doing(std::move(what)), share(done) {}
+  /// The words alone, for hooks that show no share.
+  operator const std::string&() const noexcept { return doing; }
+};
+
 struct program_hooks {
-  /// Called while the program runs, with what it is doing. False: stop early. May be empty.
-  std::function<bool(const std::string& doing)> progress;
+  /// Called while the program runs. False: stop early. May be empty.
+  std::function<bool(const program_progress& now)> progress;
   /// Called with text for people as soon as it is known, line feeds included. May be empty.
   std::function<void(const std::string& text)> print;
 };

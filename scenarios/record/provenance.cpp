@@ -5,11 +5,42 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <map>
 #include <string_view>
+#include <utility>
 
 namespace shoal::scenarios {
+
+std::string to_text(const std::vector<run_branch>& what) {
+  std::string out;
+  for (const run_branch& each : what)
+    out += fmt::format("{}{} {}", out.empty() ? "" : ", ", to_string(each.at), each.seed);
+  return out;
+}
+
+result<std::vector<run_branch>> parse_branches(std::string_view text) {
+  std::vector<run_branch> out;
+  while (!text.empty()) {
+    const auto comma = std::min(text.find(','), text.size());
+    std::string_view one = text.substr(0, comma);
+    text.remove_prefix(std::min(comma + 1, text.size()));
+    while (one.starts_with(' ')) one.remove_prefix(1);
+    const auto space = one.find(' ');
+    const auto at = parse_duration(one.substr(0, space));
+    if (!at) return failure{at.error()};
+    run_branch made{*at, 0};
+    const auto seed = space == one.npos ? std::string_view{} : one.substr(space + 1);
+    const auto [end, error] = std::from_chars(seed.data(), seed.data() + seed.size(), made.seed);
+    if (seed.empty() || error != std::errc{} || end != seed.data() + seed.size())
+      return failure{fmt::format("expected a time and a seed as in '12min 7', not '{}'", one)};
+    if (!out.empty() && made.at < out.back().at)
+      return failure{fmt::format("'{}' is before the branch that precedes it", one)};
+    out.push_back(made);
+  }
+  return out;
+}
 
 std::string to_yaml(const provenance& what) {
   std::string out = fmt::format("\nx-run: {{shoal: \"{}\"", what.shoal);
@@ -26,6 +57,7 @@ std::string to_yaml(const provenance& what) {
   for (const auto& [name, text] : texts)
     if (!text->empty()) out += fmt::format(", {}: {}", name, json_quoted(*text));
   if (what.insecure) out += ", insecure: true";
+  if (!what.branches.empty()) out += fmt::format(", seed_after: \"{}\"", to_text(what.branches));
   return out + "}\n";
 }
 
@@ -41,7 +73,7 @@ result<provenance> provenance_of(const document& run_yaml) {
   for (const entry& item : found->value->entries) {
     const auto into = texts.find(item.key);
     const bool other = item.key == "until" || item.key == "interrupted" || item.key == "insecure" ||
-                       item.key == "started_utc_ns";
+                       item.key == "started_utc_ns" || item.key == "seed_after";
     if (into == texts.end() && !other) continue;
     // An empty text in quotes counts as no value.
     if (item.value->kind != node_kind::scalar && item.value->kind != node_kind::null)
@@ -51,7 +83,11 @@ result<provenance> provenance_of(const document& run_yaml) {
       *into->second = text;
     else if (item.key == "insecure")
       out.insecure = text == "true";
-    else if (item.key == "started_utc_ns") {
+    else if (item.key == "seed_after") {
+      auto branches = parse_branches(text);
+      if (!branches) return failure{fmt::format("x-run.seed_after: {}", branches.error())};
+      out.branches = std::move(*branches);
+    } else if (item.key == "started_utc_ns") {
       std::int64_t value = 0;
       const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
       if (error != std::errc{} || end != text.data() + text.size())

@@ -6,6 +6,8 @@
 //   x-run: {shoal: 0.1.0, data_digest: "9f…", node: lab-3, group: lab,
 //           started_utc_ns: 1790000000000000000, address: "10.0.0.4:7000",
 //           invitation: "shoal node s.yaml", insecure: true}
+// A run that continues another one from a moment with another seed says from when:
+//   x-run: {shoal: 0.1.0, data_digest: "9f…", seed_after: "12min 7"}
 #pragma once
 
 #include "kernels/base/result.hpp"
@@ -15,8 +17,22 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace shoal::scenarios {
+
+/// A moment of a run in virtual time from which all its random streams have another seed.
+struct run_branch {
+  duration at{}; ///< events at this time and later have the new seed
+  std::uint64_t seed = 0;
+  bool operator==(const run_branch&) const = default;
+};
+
+/// The branches in words: '12min 7, 15min 9'.
+std::string to_text(const std::vector<run_branch>& what);
+/// Reads them. Errors: no time, no seed, or a time before that of the previous branch.
+result<std::vector<run_branch>> parse_branches(std::string_view text);
 
 struct provenance {
   std::string shoal;             ///< version of the program; empty: unknown
@@ -35,7 +51,8 @@ struct provenance {
   std::string joins{};   ///< the addresses that the process dialled itself, separated by a space
   /// The command line with which other hosts join, without the options that differ for each host.
   std::string invitation{};
-  bool insecure = false; ///< the run has no keys
+  bool insecure = false;              ///< the run has no keys
+  std::vector<run_branch> branches{}; ///< in the order of their times
   bool operator==(const provenance&) const = default;
 };
 

@@ -55,6 +55,30 @@ result<summary> read_summary(const fs::path& directory) {
   return out;
 }
 
+std::optional<std::size_t> metric_table::column(std::string_view name) const {
+  const auto found = std::find(columns.begin(), columns.end(), name);
+  if (found == columns.end()) return std::nullopt;
+  return static_cast<std::size_t>(found - columns.begin());
+}
+
+result<metric_table> read_metrics(const fs::path& directory) {
+  const auto file = whole_or_partial(directory, "metrics.csv");
+  if (!file) return failure{fmt::format("'{}' has no metrics.csv", directory.string())};
+  const auto lines = whole_lines(*file);
+  if (!lines) return failure{lines.error()};
+  metric_table out;
+  if (lines->empty()) return out;
+  for (const auto column : split(lines->front(), ',')) out.columns.emplace_back(column);
+  for (std::size_t i = 1; i < lines->size(); ++i) {
+    const auto fields = split((*lines)[i], ',');
+    if (fields.size() != out.columns.size()) continue;
+    std::vector<std::optional<double>> row;
+    for (const auto field : fields) row.push_back(number_of<double>(field));
+    out.rows.push_back(std::move(row));
+  }
+  return out;
+}
+
 result<std::map<std::string, double>> last_metrics(const fs::path& directory) {
   std::map<std::string, double> out;
   const auto file = whole_or_partial(directory, "metrics.csv");

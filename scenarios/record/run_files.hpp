@@ -31,6 +31,17 @@ std::optional<std::filesystem::path> whole_or_partial(const std::filesystem::pat
 /// Reads summary.json. Errors: the file cannot be read, or is no summary; the message names it.
 result<summary> read_summary(const std::filesystem::path& directory);
 
+/// The rows of metrics.csv, or of the part that a killed process has left.
+struct metric_table {
+  std::vector<std::string> columns;                     ///< from 'time' on
+  std::vector<std::vector<std::optional<double>>> rows; ///< a value for each column
+
+  /// The index of a column; empty if there is none of that name.
+  std::optional<std::size_t> column(std::string_view name) const;
+};
+/// Errors: there is no such file.
+result<metric_table> read_metrics(const std::filesystem::path& directory);
+
 /// The fields of the last whole line of metrics.csv by column; empty fields are left out. The map
 /// is empty if there is no such line. Errors: the file cannot be read.
 result<std::map<std::string, double>> last_metrics(const std::filesystem::path& directory);

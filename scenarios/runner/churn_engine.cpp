@@ -64,7 +64,9 @@ duration later(duration a, duration b) {
 } // namespace
 
 result<std::vector<std::optional<churned_host>>> plan_churn(const scenario& from,
-                                                            const std::vector<host_spec>& hosts) {
+                                                            const std::vector<host_spec>& hosts,
+                                                            const branch_point* branches) {
+  const run_seed seed(from.seed, branches);
   std::map<std::string, const peer_group*> by_group;
   for (const peer_group& group : from.peers)
     if (churns(group.churn)) by_group[group.name] = &group;
@@ -94,15 +96,14 @@ result<std::vector<std::optional<churned_host>>> plan_churn(const scenario& from
     if (found == by_group.end()) continue;
     const churn_options& churn = found->second->churn;
     const duration start = hosts[i].start;
-    auto sessions =
-        churn.trace.empty()
-            ? netem::session_source::drawn(from.seed, hosts[i].name, drawn_as(churn.session),
-                                           drawn_as(churn.gap),
-                                           {churn.stationary, rhythm_of(churn.diurnal, start)})
-            : std::move(played.at(hosts[i].name));
+    auto sessions = churn.trace.empty()
+                        ? netem::session_source::drawn(
+                              seed, hosts[i].name, drawn_as(churn.session), drawn_as(churn.gap),
+                              {churn.stationary, rhythm_of(churn.diurnal, start)})
+                        : std::move(played.at(hosts[i].name));
     if (churn.outages.every.distribution != distribution_kind::always)
       sessions = std::move(sessions).interrupted(
-          from.seed, hosts[i].group, hosts[i].name,
+          seed, hosts[i].group, hosts[i].name,
           {drawn_as(churn.outages.every), drawn_as(churn.outages.lasting), churn.outages.share},
           start);
     out[i] = churned_host{std::move(sessions), start, churn.ending};

@@ -27,9 +27,11 @@ struct churned_host {
 };
 
 /// Returns the churn of each host, or nothing for a host without churn. Reads each trace once.
-/// Requires: `hosts` equals expand_hosts(from). Errors: an unreadable or invalid trace.
+/// `branches`: see run_seed. Requires: `hosts` equals expand_hosts(from). Errors: an unreadable or
+/// invalid trace.
 result<std::vector<std::optional<churned_host>>> plan_churn(const scenario& from,
-                                                            const std::vector<host_spec>& hosts);
+                                                            const std::vector<host_spec>& hosts,
+                                                            const branch_point* branches = nullptr);
 
 class churn_engine {
 public:

@@ -9,7 +9,7 @@
 namespace shoal::scenarios {
 
 fault_engine::fault_engine(world& in, effects& on, std::vector<fault> faults,
-                           std::vector<fault_target> targets, std::uint64_t seed, hooks what)
+                           std::vector<fault_target> targets, run_seed seed, hooks what)
     : world_(in), effects_(on), targets_(std::move(targets)), hooks_(std::move(what)) {
   for (std::size_t i = 0; i < targets_.size(); ++i) target_of_[targets_[i].machine] = i;
   for (auto& f : faults) {

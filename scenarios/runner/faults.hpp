@@ -43,7 +43,7 @@ public:
   };
 
   fault_engine(world& in, effects& on, std::vector<fault> faults, std::vector<fault_target> targets,
-               std::uint64_t seed, hooks what);
+               run_seed seed, hooks what);
 
   void schedule();
   void reached(netem::host_index host, std::string_view point);

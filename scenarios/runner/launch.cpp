@@ -71,7 +71,7 @@ private:
 world_options runner::state::options_of_world() {
   world_options out;
   if (!simulated()) out.mode = netem::time_mode::wall_clock;
-  out.seed = what.seed;
+  out.seed = seed();
   out.detection_time = what.network.detection_time;
   // Work on sizes alone takes no time, so it needs no threads.
   out.compute_threads = simulated() && work->work()->is_size_only() ? 0 : options.threads;
@@ -126,8 +126,7 @@ void runner::state::build() {
   }
   faults = std::make_unique<fault_engine>(
       // In a cluster, real failures replace the scenario's faults.
-      *in, *on_hosts, options.node ? std::vector<fault>{} : what.faults, std::move(targets),
-      what.seed,
+      *in, *on_hosts, options.node ? std::vector<fault>{} : what.faults, std::move(targets), seed(),
       fault_engine::hooks{[this](netem::machine_index machine) { start_host(machine); },
                           [this](const fault_note& note) {
                             const auto now = in->clock().now();

@@ -16,6 +16,28 @@
 
 namespace shoal::scenarios {
 
+namespace {
+
+/// A failure to dial in the words of an operator. gRPC says 'failed to connect to all addresses;
+/// last error: UNKNOWN: ipv4:127.0.0.1:7000: Failed to connect to remote host: Connection refused'.
+std::string dial_text(const std::string& from_grpc) {
+  constexpr std::pair<std::string_view, const char*> known[] = {
+      {"Connection refused", "nothing listens there yet"},
+      {"No route to host", "there is no route to it"},
+      {"Network is unreachable", "there is no route to it"},
+      {"Connection timed out", "it does not answer"},
+      {"Deadline Exceeded", "it does not answer"},
+      {"Connection reset by peer", "it closed the connection"},
+      {"Socket closed", "it closed the connection"},
+      {"DNS resolution failed", "no name service knows it"},
+      {"Name or service not known", "no name service knows it"}};
+  for (const auto& [part, meaning] : known)
+    if (from_grpc.find(part) != std::string::npos) return meaning;
+  return from_grpc;
+}
+
+} // namespace
+
 real_network runner::state::network_between_hosts() {
   real_network out;
   auto& wire = out.options;
@@ -60,7 +82,8 @@ real_network runner::state::network_between_hosts() {
   wire.on_down = [this, say, say_deserted, peer_name](netem::host_index,
                                                       const netem::wire::connected_peer& other,
                                                       const std::string& why) {
-    say(fmt::format("lost {}: {}", peer_name(other), why));
+    // At the end of a run all hosts end, one after the other. That is no loss.
+    if (!draining) say(fmt::format("lost {}: {}", peer_name(other), why));
     {
       std::lock_guard guard(watching);
       if (over || !may_be_deserted() || !deserted.lost(other.name, in->clock().now()) ||
@@ -79,14 +102,20 @@ real_network runner::state::network_between_hosts() {
       if (unreached.size() >= most_remembered) unreached.clear();
       const auto what =
           why == netem::wire::refusal::none ? std::string{} : std::string(name_of(why));
-      if (!unreached.insert(where + what).second) return;
+      // Each host refuses a name that is taken. One of them is enough.
+      const bool of_swarm = why == netem::wire::refusal::name_taken;
+      if (!unreached.insert((of_swarm ? std::string{} : where) + what).second) return;
     }
-    const auto line = why == netem::wire::refusal::none
-                          ? fmt::format("no link with {}: {}", where, text)
-                          : fmt::format("no link with {}: {}{}{}", where, name_of(why),
-                                        text.empty() ? "" : ", ", text);
+    auto line = why == netem::wire::refusal::none
+                    ? fmt::format("no link with {}: {}", where, dial_text(text))
+                    : fmt::format("no link with {}: {}{}{}", where, name_of(why),
+                                  text.empty() ? "" : ", ", text);
+    if (!fatal && why == netem::wire::refusal::name_taken)
+      line += "; it tries again, in case that host is gone";
     say(line);
-    if (fatal) in->breaks(line);
+    if (!fatal) return;
+    refused = true;
+    in->breaks(line);
   };
   if (!options.node) {
     out.host = [](const std::string&) {

@@ -9,7 +9,9 @@ namespace shoal::scenarios {
 
 live_status runner::state::status(const char* doing) {
   std::lock_guard guard(watching);
-  return {observers->progress(),
+  auto progress = observers->progress();
+  if (role.shard) progress.epoch = std::max(progress.epoch, committed_epochs);
+  return {progress,
           observers->rounds(),
           seconds_since(started),
           goal.epoch(),
@@ -69,6 +71,34 @@ void runner::state::measure_held_out() {
   observers->on_held_out_loss(stamp(in->clock().now()), loss);
 }
 
+/// Exports for other programs between two slices of time. In sim this takes no virtual time.
+void runner::state::export_if_due() {
+  if (!exports || !exports->due(in->clock().now())) return;
+  {
+    std::lock_guard guard(watching);
+    observers->flush();
+  }
+  // The export at the end reports the error, if it is still there.
+  (void)exports->write();
+}
+
+void runner::state::run_until(duration end) {
+  // A slice keeps its end when the world stops within it. So whatever is measured between slices is
+  // measured at the same times with and without stops.
+  for (; stops_passed < stops.size() && stops[stops_passed] <= end; ++stops_passed) {
+    const duration stop = stops[stops_passed];
+    if (stop > duration{}) in->clock().run(stop - duration(1));
+    if (goal.reached() || in->broken() || in->clock().now() + duration(1) < stop) return;
+    for (std::size_t i = 0; i < branches.size(); ++i)
+      if (options.branches[i].at == stop) branches[i].reached = true;
+    if (!options.on_moment) continue;
+    std::lock_guard guard(watching);
+    options.on_moment({stop, observers->event_hash().hex(), observers->progress().events,
+                       seconds_since(started)});
+  }
+  in->clock().run(end);
+}
+
 duration runner::state::run_world(bool& interrupted) {
   auto limit = std::min(options.until.value_or(what.stop_time), what.stop_time);
   auto last_status = wall_clock::now() - std::chrono::hours(1);
@@ -92,9 +122,10 @@ duration runner::state::run_world(bool& interrupted) {
   };
   while (!goal.reached() && !interrupted && in->clock().now() < limit && written() &&
          !in->broken()) {
-    in->clock().run(std::min(limit, in->clock().now() + slice));
+    run_until(std::min(limit, in->clock().now() + slice));
     end_if_deserted();
     if (!goal.reached() && !in->broken()) measure_held_out();
+    export_if_due();
     look("running");
     if (options.node) {
       const auto now = in->clock().now();

@@ -15,6 +15,7 @@
 #include "scenarios/runner/desertion.hpp"
 #include "scenarios/runner/faults.hpp"
 #include "scenarios/runner/line_engine.hpp"
+#include "scenarios/runner/live_export.hpp"
 #include "scenarios/runner/network_setup.hpp"
 #include "scenarios/runner/run_goal.hpp"
 #include "scenarios/runner/runner.hpp"
@@ -54,6 +55,9 @@ bool cuts_off(fault_kind what);
 struct runner::state {
   scenario what;
   runner_options options;
+  std::vector<branch_point> branches; // branches of the random streams; each points to the next
+  std::vector<duration> stops;        // times of the branches and of options.moments
+  std::size_t stops_passed = 0;
   std::unique_ptr<prepared_workload> work;
   // The workload of the peers: work->work(), or PowerSGD around that workload.
   std::shared_ptr<const actors::workload> averaged;
@@ -97,12 +101,15 @@ struct runner::state {
   std::uint64_t rounds_asked = 0;
   std::filesystem::path checkpoint_folder;   // empty: the run keeps no checkpoints
   std::set<std::uint64_t> checkpoint_epochs; // epochs with a checkpoint
+  std::optional<live_export> exports;        // empty: the run writes no files
   std::optional<failure> checkpoint_error;
   std::uint64_t held_out_next = 0; // epoch of the next held-out loss; 0: none
   bool held_out_due = false;
   std::map<std::string, std::shared_ptr<actors::collusion>> colluding; // by group
   run_goal goal;                                                       // decides the end of the run
   std::atomic<bool> draining{false}, told_to_leave{false};
+  std::atomic<bool> refused{false};   // no host of the swarm takes this one
+  std::uint64_t committed_epochs = 0; // epochs whose rounds the shard of this process has committed
   std::vector<banned_member> known_bans; // from the node's file
   std::mutex saving_bans;                // guards the node's file
   duration deserted_for() const { return 5 * what.network.detection_time; }
@@ -119,6 +126,9 @@ struct runner::state {
   }
 
   bool simulated() const { return what.world == "sim"; }
+  run_seed seed() const { return {what.seed, branches.empty() ? nullptr : branches.data()}; }
+  /// Runs the world until `end`. Stops at the moments before it, and passes the branches there.
+  void run_until(duration end);
   const peer_group& group_of(const host_spec& host) const {
     return *std::find_if(what.peers.begin(), what.peers.end(),
                          [&](const peer_group& g) { return g.name == host.group; });
@@ -161,6 +171,7 @@ struct runner::state {
   void drain();
   bool quiet() const;
   void measure_held_out();
+  void export_if_due();
   duration run_world(bool& interrupted);
   leak_facts leaks() const;
   std::string run_yaml(bool interrupted) const;

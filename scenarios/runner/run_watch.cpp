@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace shoal::scenarios {
 
 /// Decides whether a host takes a branch of actors/failpoints.hpp. The seed enables half of the
@@ -19,7 +21,7 @@ bool runner::state::takes_failpoint(netem::host_index host, std::string_view bra
   if (stream(what.seed, "rare.branches", number).uniform() < 0.5) return false;
   std::lock_guard guard(watching);
   if (over ||
-      failpoint_draws.try_emplace(host, stream(what.seed, "rare", host)).first->second.uniform() >=
+      failpoint_draws.try_emplace(host, stream(seed(), "rare", host)).first->second.uniform() >=
           what.failpoints)
     return false;
   if (options.on_failpoint) options.on_failpoint(branch);
@@ -75,7 +77,10 @@ void runner::state::on_observation(const actors::host& from, const actors::obser
   } else if (auto* ended = actors::get_if<actors::round_ended>(&seen)) {
     if (!ended->group.is_zero()) --open_rounds[from.id()];
   } else if (const auto* moved = actors::get_if<actors::samples_moved>(&seen)) {
-    if (moved->to == actors::sample_state::committed) goal.committed(moved->epoch, now);
+    if (moved->to == actors::sample_state::committed) {
+      committed_epochs = std::max(committed_epochs, moved->epoch + 1);
+      goal.committed(moved->epoch, now);
+    }
   } else if (auto* step = actors::get_if<actors::stepped>(&seen)) {
     if (held_out_next > 0 && step->epoch >= held_out_next) {
       auto every = what.record.held_out_every;

@@ -13,6 +13,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <span>
 #include <thread>
@@ -72,6 +73,10 @@ result<std::unique_ptr<runner>> runner::prepare(scenario what, runner_options op
       what.world != "cluster")
     return failure{
         fmt::format("there is no world '{}'; use --world sim, emulate or loopback", what.world)};
+  if (what.world != "sim" && !(options.branches.empty() && options.moments.empty()))
+    return failure{fmt::format("world {} is on the wall clock: only a run in sim repeats exactly, "
+                               "so only that can branch",
+                               what.world)};
   if (!options.out.empty())
     if (auto free = run_directory::check_free(options.out, options.force); !free)
       return failure{free.error()};
@@ -100,7 +105,15 @@ result<std::unique_ptr<runner>> runner::prepare(scenario what, runner_options op
   if (!averaged) return failure{averaged.error()};
   auto start = load_training_start(what, **averaged);
   if (!start) return failure{start.error()};
-  auto join_plan = plan_churn(what, s->hosts);
+  for (const run_branch& each : options.branches) {
+    s->branches.push_back({each.seed});
+    s->stops.push_back(each.at);
+  }
+  for (std::size_t i = 1; i < s->branches.size(); ++i) s->branches[i - 1].next = &s->branches[i];
+  s->stops.insert(s->stops.end(), options.moments.begin(), options.moments.end());
+  std::sort(s->stops.begin(), s->stops.end());
+  s->stops.erase(std::unique(s->stops.begin(), s->stops.end()), s->stops.end());
+  auto join_plan = plan_churn(what, s->hosts, s->branches.empty() ? nullptr : s->branches.data());
   if (!join_plan) return failure{join_plan.error()};
   auto lines = plan_lines(what);
   if (!lines) return failure{lines.error()};
@@ -134,6 +147,7 @@ std::string runner::state::run_yaml(bool interrupted) const {
     made_by.insecure = !node.server_credentials;
   }
   if (!simulated()) made_by.started_utc_ns = started_utc_ns;
+  made_by.branches = options.branches;
   return to_yaml(what) + to_yaml(made_by);
 }
 
@@ -248,6 +262,7 @@ result<run_outcome> runner::run() {
     if (!made) return failure{made.error()};
     directory = std::move(*made);
   }
+  if (directory) s.exports.emplace(s.what.record, directory->path());
   if (directory && s.what.training.checkpoint_every > 0 && !s.work->work()->is_size_only()) {
     auto made = directory->folder(checkpoints);
     if (!made) return failure{made.error()};
@@ -275,11 +290,15 @@ result<run_outcome> runner::run() {
                          .count() -
                      s.in->clock().now().count();
   // Write run.yaml early: it identifies the other files even if the process is killed.
-  if (s.options.node && directory)
+  if ((s.options.node || s.what.record.export_every > duration::zero()) && directory)
     if (auto written = directory->write("run.yaml", s.run_yaml(false)); !written)
       return failure{written.error()};
   const auto ended = s.run_world(out.interrupted);
-  if (auto broken = s.in->broken()) return failure{*broken};
+  if (auto broken = s.in->broken()) {
+    // Nothing happened to a host that was refused. Its directory would count as one of the run's.
+    if (s.refused && directory) directory->discard();
+    return failure{*broken};
+  }
   if (s.checkpoint_error) return *s.checkpoint_error;
   const auto best = s.role.shard ? s.pool->initial()
                                  : s.pool->best(); // the process of a shard has no trained state
@@ -287,11 +306,15 @@ result<run_outcome> runner::run() {
   out.text_after = s.work->sample_text(*best, s.what.seed);
   auto finished = s.observers->finish(facts, out.summary);
   out.summary.virtual_seconds = to_seconds(ended);
+  // The process of a shard sees no steps, but what its shard commits.
+  if (s.role.shard) out.summary.epochs = std::max(out.summary.epochs, s.committed_epochs);
   s.complete(out);
   if (!finished) return failure{finished.error()};
   if (directory)
     if (auto written = s.write(*directory, out.summary, out.interrupted); !written)
       return failure{written.error()};
+  if (s.exports)
+    if (auto written = s.exports->write(); !written) return failure{written.error()};
   if (s.options.listener != nullptr) {
     s.options.listener->begun(s.run_yaml(out.interrupted));
     s.options.listener->ended(to_json(out.summary));

@@ -5,6 +5,7 @@
 #include "kernels/base/result.hpp"
 #include "scenarios/observe/run_observers.hpp"
 #include "scenarios/observe/summary.hpp"
+#include "scenarios/record/provenance.hpp"
 #include "scenarios/runner/node.hpp"
 #include "scenarios/runner/world.hpp"
 #include "scenarios/schema/scenario.hpp"
@@ -28,6 +29,14 @@ struct live_status {
   bool virtual_time = true;      ///< false: times are on the wall clock
 };
 
+/// The history of a run up to a moment: all events before `at`.
+struct run_moment {
+  duration at{};
+  std::string event_hash; ///< hexadecimal
+  std::uint64_t events = 0;
+  double wall_seconds = 0; ///< that the way to the moment took
+};
+
 struct runner_options {
   std::string out; ///< run directory; empty: the run writes no files
   bool force = false;
@@ -35,6 +44,13 @@ struct runner_options {
   std::string build;             ///< version of the program's sources, for run.yaml
   bool baseline = true;          ///< measure loss.baseline and loss.bigram
   std::optional<duration> until; ///< latest end of the run, virtual time
+  /// From each of these moments on, all random streams of the run have the branch's seed. In order
+  /// of time; only in sim.
+  std::vector<run_branch> branches;
+  /// The run stops at these moments and goes on at once; only in sim.
+  std::vector<duration> moments;
+  /// Called when the run has stopped at a moment or at a branch.
+  std::function<void(const run_moment&)> on_moment;
   std::function<void(const live_status&)> on_status; ///< called about five times a second
   std::function<bool()> interrupted;                 ///< called as often; true ends the run cleanly
   /// Called once before the run begins, with the registry of the run's metrics.

@@ -115,7 +115,7 @@ public:
   rng random_stream(std::string_view name) const override {
     const auto incarnation = world_.net_->incarnation(index_);
     return world_.secret_ ? secret_stream(*world_.secret_, name, name_key(name_), incarnation)
-                          : stream(world_.seed(), name, name_key(name_), incarnation);
+                          : stream(world_.options_.seed, name, name_key(name_), incarnation);
   }
   caf::actor address_of(const caf::actor& local) override { return world_.net_->address_of(local); }
   std::uint64_t rate_up() const override {

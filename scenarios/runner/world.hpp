@@ -71,7 +71,7 @@ struct real_network {
 struct world_options {
   netem::time_mode mode = netem::time_mode::virtual_time;
   unsigned actor_threads = 2; ///< wall clock only
-  std::uint64_t seed = 1;
+  run_seed seed = 1;
   duration detection_time = std::chrono::seconds(5);
   unsigned compute_threads = 2;
   std::function<void()> prepare_compute_thread;
@@ -95,7 +95,7 @@ public:
   netem::wire::network* wire() noexcept { return wire_.get(); }
   compute_pool& pool() noexcept { return *pool_; }
   caf::actor_system& system() noexcept { return *system_; }
-  std::uint64_t seed() const noexcept { return options_.seed; }
+  std::uint64_t seed() const noexcept { return options_.seed.first; }
   /// The swarm in which this world's signatures count: actors::in_swarm().
   const std::string& swarm() const noexcept { return swarm_; }
 

@@ -48,6 +48,7 @@ public:
     workload();
     roles();
     training();
+    record();
     compression();
     swarm();
     check_faults(s_, sources_, problems_);
@@ -331,6 +332,27 @@ private:
     }
     if (!trainers)
       error("peers", "no group of peers has a role that trains: nobody learns anything");
+  }
+
+  void record() {
+    const record_options& r = s_.record;
+    if (!sound_inside({"record.export"})) return;
+    for (std::size_t i = 0; i < r.exports.size(); ++i)
+      if (std::find(r.exports.begin(), r.exports.begin() + static_cast<std::ptrdiff_t>(i),
+                    r.exports[i]) != r.exports.begin() + static_cast<std::ptrdiff_t>(i))
+        error(fmt::format("record.export.{}", i), "this format is in the list already");
+    if (r.export_every > duration::zero() && r.exports.empty())
+      error("record.export_every", "nothing is exported: record.export names no format",
+            {"write record.export: [perfetto], for instance"});
+    if (r.exports.empty() || !sound({"record.events", "record.transfers"})) return;
+    const auto has = [&](export_kind kind) {
+      return std::find(r.exports.begin(), r.exports.end(), kind) != r.exports.end();
+    };
+    if (r.events == event_detail::none && (has(export_kind::perfetto) || has(export_kind::csv)))
+      warn("record.export", "without record.events the exports have no rounds and no phases");
+    if (r.transfers == 0 && r.events != event_detail::all && has(export_kind::pcapng))
+      warn("record.export",
+           "pcapng has no packets: record.transfers is 0, and record.events is not 'all'");
   }
 
   void training() {

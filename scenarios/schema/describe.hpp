@@ -51,6 +51,13 @@ constexpr auto names_of(event_detail) {
                     enum_name<event_detail>{event_detail::rounds, "rounds"},
                     enum_name<event_detail>{event_detail::none, "none"}};
 }
+constexpr auto names_of(export_kind) {
+  return std::array{enum_name<export_kind>{export_kind::perfetto, "perfetto"},
+                    enum_name<export_kind>{export_kind::tensorboard, "tensorboard"},
+                    enum_name<export_kind>{export_kind::csv, "csv"},
+                    enum_name<export_kind>{export_kind::openmetrics, "openmetrics"},
+                    enum_name<export_kind>{export_kind::pcapng, "pcapng"}};
+}
 
 constexpr auto names_of(netem::jitter_shape) {
   using netem::jitter_shape;
@@ -555,6 +562,13 @@ void describe(V& v, record_options& o) {
           {.above = 0});
   v.field("held_out_every", o.held_out_every,
           "epochs between two measurements of the held-out loss; 0: only at the start and the end");
+  v.field("export", o.exports,
+          "formats of other programs that the run writes into the folder `export` of its directory "
+          "([export.md](export.md))",
+          {.hide_default = true});
+  v.field("export_every", o.export_every,
+          "with `export`: time of the run between two exports while it goes on; 0: only at the end",
+          {.hide_default = true});
 }
 
 template <class V>

@@ -205,6 +205,8 @@ struct averaging_options {
 };
 
 enum class event_detail { all, rounds, none };
+/// The formats of scenarios/export/, in its order.
+enum class export_kind { perfetto, tensorboard, csv, openmetrics, pcapng };
 
 struct record_options {
   event_detail events = event_detail::rounds;
@@ -212,6 +214,8 @@ struct record_options {
   duration metrics_interval = 1s;    ///< virtual time between two rows of metrics.csv
   std::uint64_t held_out_every = 10; ///< epochs between held-out losses; 0: only first and last
   std::uint64_t transfers = 200'000; ///< most transfers in transfers.jsonl.zst; 0: no file
+  std::vector<export_kind> exports;  ///< formats that the run writes into its folder `export`
+  duration export_every{};           ///< time of the run between two exports; 0: only at the end
   bool operator==(const record_options&) const = default;
 };
 

@@ -162,7 +162,8 @@ TEST_CASE("nodes with another's name or scenario or clock are told so and end wh
                             std::vector<std::string> more,
                             const std::vector<std::string>& environment = {}) {
     more.insert(more.begin(), {"--quiet", "--name", name, "--keys", reef.keys_of(name), "--listen",
-                               "127.0.0.1:0", "--join", reef.address_of("p-0")});
+                               "127.0.0.1:0", "--join", reef.address_of("p-0"), "--out",
+                               (reef.folder() / ("out-" + label)).string()});
     return reef.start_other(label, more, environment);
   };
   // All start at once, since a node that might only be early tries for a while.
@@ -175,6 +176,11 @@ TEST_CASE("nodes with another's name or scenario or clock are told so and end wh
   const auto ends = [&](node_process& who, const std::string& message) {
     CHECK(who.wait() == 3);
     INFO(who.err());
+    // The refusal is said once at first, once for good, and once as the error.
+    std::size_t said = 0;
+    for (std::size_t at = 0; (at = who.err().find("no link with", at)) != std::string::npos; ++at)
+      ++said;
+    CHECK(said <= 3);
     CHECK(who.err().find("error: no link with " + reef.address_of("p-0") + ": " + message) !=
           std::string::npos);
   };
@@ -184,9 +190,15 @@ TEST_CASE("nodes with another's name or scenario or clock are told so and end wh
                "there and 0.2 here (2 differences in all)");
   ends(*late, "clock_off, its clock is ");
   CHECK(late->err().find("ahead of that of p-0") != std::string::npos);
+  // A host that was refused has done nothing, and leaves nothing.
+  for (const char* label : {"second-p-0", "second-p-1", "other", "late"})
+    CHECK_MESSAGE(!std::filesystem::exists(reef.folder() / (std::string("out-") + label)), label);
   reef.check_trained(epochs);
   for (const char* name : {"p-0", "p-1", "shard-0"}) {
     CAPTURE(name);
     CHECK(reef.node(name).err().find("it has been silent") == std::string::npos);
+    // All end when the last epoch is over, and no host calls that a loss.
+    CHECK_MESSAGE(reef.node(name).err().find(": lost ") == std::string::npos,
+                  reef.node(name).err());
   }
 }

@@ -90,7 +90,7 @@ TEST_CASE("study: expectations are judged by their bounds, or by three standard 
   CHECK(closed.within == doctest::Approx(3 * kernels::all_reduce_deviation(9, 0.2, 20) / 2));
 
   study_hooks hooks;
-  hooks.progress = [](const std::string&) { return false; };
+  hooks.progress = [](const auto&) { return false; };
   const auto stopped = run_averaging_study(what, 3, hooks);
   REQUIRE(stopped);
   CHECK(stopped->stopped);

@@ -121,6 +121,21 @@ TEST_CASE("a folder that cannot be written is refused at once with exit 1 and it
   CHECK(run.err.find(t.out) != std::string::npos);
 }
 
+TEST_CASE("exports appear while the run goes on, and a killed run leaves them") {
+  auto text = scenario(0, "1000h");
+  text.replace(text.find("record:"), std::string::npos,
+               "record: {export: [perfetto, tensorboard], export_every: 10s}\n");
+  setting t(text);
+  program_options options;
+  options.signal = SIGKILL;
+  options.signal_when = fs::path(t.out) / "export" / "tensorboard";
+  const auto run = t.run(options);
+  INFO(run.err);
+  CHECK(run.exit == 1000 + SIGKILL);
+  CHECK(fs::file_size(fs::path(t.out) / "export" / "run.pftrace") > 1000);
+  CHECK(!fs::exists(fs::path(t.out) / "summary.json"));
+}
+
 TEST_CASE("Ctrl-C in the middle ends the run cleanly and writes the directory") {
   for (int signal : {SIGINT, SIGTERM}) {
     setting t(scenario(0, "1000h"));

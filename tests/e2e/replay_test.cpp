@@ -91,3 +91,53 @@ TEST_CASE("replay: a run that was ended early and recorded every event") {
   check_replays(scenario("timing", shaken, "count: 4", training + "record: {events: all}\n"),
                 {"--until", "5s"});
 }
+TEST_CASE("a run directory is continued from a moment, with the same future or with another") {
+  scratch_folder folder;
+  spill(folder / "s.yaml", scenario("quadratic", shaken, "count: 4", training));
+  const auto out = (folder / "out").string(), branch = (folder / "branch").string();
+  REQUIRE(run_program({"run", (folder / "s.yaml").string(), "--out", out, "--no-report"}).exit ==
+          0);
+  const auto same = run_program({"run", out, "--from", "2s"});
+  INFO(same.out << same.err);
+  CHECK(same.exit == 0);
+  CHECK(same.out.find("event hash is the same") != std::string::npos);
+  CHECK(same.out.find("state hash is the same") != std::string::npos);
+  const auto other = run_program(
+      {"run", out, "--from", "2s", "--seed-after", "7", "--out", branch, "--no-report"});
+  INFO(other.out << other.err);
+  CHECK(other.exit == 0);
+  CHECK(other.out.find("with the random numbers of seed 7") != std::string::npos);
+  CHECK(slurp(folder / "branch" / "run.yaml").find("seed_after: \"2s 7\"") != std::string::npos);
+  // The branch is a run like others: it can be replayed, and continued itself.
+  CHECK(run_program({"replay", branch}).exit == 0);
+  CHECK(run_program({"run", branch, "--from", "3s"}).exit == 0);
+  CHECK(run_program({"diff", out, branch}).out.find("seed_after") != std::string::npos);
+}
+
+TEST_CASE("a branch that cannot be is refused with what to do") {
+  scratch_folder folder;
+  spill(folder / "s.yaml", scenario("timing", still, "count: 2", training));
+  const auto file = (folder / "s.yaml").string(), out = (folder / "out").string();
+  REQUIRE(run_program({"run", file, "--out", out, "--no-report"}).exit == 0);
+  const auto refused = [](const std::vector<std::string>& arguments, int status,
+                          const std::string& text) {
+    const auto run = run_program(arguments);
+    INFO(run.out << run.err);
+    CHECK(run.exit == status);
+    CHECK(run.err.find(text) != std::string::npos);
+  };
+  refused({"run", out}, 1, "--from TIME");
+  refused({"run", out, "--from", "1h"}, 1, "is not within the run");
+  refused({"run", out, "--from", "soon"}, 1, "--from: ");
+  refused({"run", file, "--from", "1s"}, 1, "is no directory");
+  refused({"run", file, "--seed-after", "7"}, 2, "--seed-after needs --from");
+  refused({"run", out, "--from", "1s", "--seed", "2"}, 2, "--seed cannot change a run");
+  refused({"run", out, "--from", "1s", "--out", out, "--force"}, 1, "is the directory of the run");
+  // A file of metrics of another history.
+  auto metrics = slurp(folder / "out" / "metrics.csv");
+  const auto row = metrics.find("\n1.0");
+  REQUIRE(row != std::string::npos);
+  metrics.insert(row + 5, "7");
+  spill(folder / "out" / "metrics.csv", metrics);
+  refused({"run", out, "--from", "4s"}, 3, "the past is not that of");
+}

@@ -1,7 +1,9 @@
 // Readers of this file read the exports of a run, and hold them against its directory.
 #include "scenarios/export/crc32c.hpp"
+#include "scenarios/export/export_formats.hpp"
 #include "scenarios/record/explain.hpp"
 #include "scenarios/record/run_files.hpp"
+#include "scenarios/schema/describe.hpp"
 #include "tests/support/program.hpp"
 #include "tests/support/skip.hpp"
 
@@ -400,4 +402,60 @@ TEST_CASE("export says what is missing") {
   auto unwritable = run_program(here.path, "export r --pcapng no/such/place");
   CHECK(unwritable.status == 1);
   CHECK(unwritable.has("'no/such/place' cannot be written: No such file or directory"));
+}
+
+TEST_CASE("a scenario with record.export has the exports of its run, and the same history") {
+  run_folder here;
+  auto text = here.read("s.yaml");
+  const auto record = text.find("record: {events: all}");
+  REQUIRE(record != std::string::npos);
+  text.replace(record, std::string::npos,
+               "name: s\nrecord: {events: all, export: [perfetto, tensorboard, csv, openmetrics, "
+               "pcapng], export_every: 2s}\n");
+  std::ofstream(here.path / "x.yaml") << text;
+  const auto run = run_program(here.path, "run x.yaml -q --out x");
+  REQUIRE_MESSAGE(run.status == 0, run.text);
+  const auto hash = [&](const char* file) {
+    return nlohmann::json::parse(here.read(file)).at("event_hash").get<std::string>();
+  };
+  CHECK(hash("x/summary.json") == hash("r/summary.json"));
+  REQUIRE(run_program(here.path, "export x --perfetto a --tensorboard b --csv c --openmetrics d "
+                                 "--pcapng e")
+              .status == 0);
+  const std::string event_file = "/events.out.tfevents.0000000000.shoal";
+  for (const auto& [of_run, of_command] : {std::pair<std::string, std::string>{"run.pftrace", "a"},
+                                           {"tensorboard" + event_file, "b" + event_file},
+                                           {"tables/rounds.csv", "c/rounds.csv"},
+                                           {"tables/transfers.csv", "c/transfers.csv"},
+                                           {"metrics.txt", "d"},
+                                           {"run.pcapng", "e"}}) {
+    CHECK(here.read("x/export/" + of_run).size() > 100);
+    CHECK_MESSAGE(here.read("x/export/" + of_run) == here.read(of_command), of_run);
+  }
+  // A run without a directory has no place for exports, and says so.
+  CHECK(run_program(here.path, "run x.yaml -q").has("record.export: without --out DIR nothing"));
+}
+
+TEST_CASE("the formats of record.export are those of shoal export") {
+  const auto names = names_of(export_kind{});
+  REQUIRE(names.size() == export_formats().size());
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    CHECK(static_cast<std::size_t>(names[i].first) == i);
+    CHECK(names[i].second == export_formats()[i].name);
+  }
+}
+
+TEST_CASE("record.export refuses unknown formats, formats named twice, and times without formats") {
+  run_folder here;
+  const auto refused = [&](const std::string& record, const std::string& why) {
+    auto text = here.read("s.yaml");
+    text.replace(text.find("record: {events: all}"), std::string::npos, record + "\n");
+    std::ofstream(here.path / "wrong.yaml") << text;
+    const auto checked = run_program(here.path, "check wrong.yaml");
+    CHECK(checked.status == 1);
+    CHECK_MESSAGE(checked.has(why), checked.text);
+  };
+  refused("record: {export: [perfeto]}", "did you mean 'perfetto'?");
+  refused("record: {export: [csv, perfetto, csv]}", "this format is in the list already");
+  refused("record: {export_every: 1min}", "nothing is exported");
 }

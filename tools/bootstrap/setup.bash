@@ -14,11 +14,29 @@ die() {
   exit 3
 }
 
+# Prints the progress of a build as a bar: progress_bar DONE ALL SECONDS. Steps differ in length, so the time
+# left is a rough one, and says nothing before the build has gone on for ten seconds.
+progress_bar() {
+  local done=$1 all=$2 seconds=$3 width=24 filled left time='' bar
+  filled=$((done * width / all))
+  printf -v bar '%*s' "$filled" ''
+  printf -v left '%*s' $((width - filled)) ''
+  if ((seconds >= 10 && done > 0)); then
+    local rest=$((seconds * (all - done) / done))
+    if ((rest >= 90)); then time=", about $(((rest + 30) / 60)) min left"; else time=", about $rest s left"; fi
+  fi
+  printf '%s%s %d of %d steps%s%s' "${bar// /#}" "${left// /.}" "$done" "$all" "$time" "${comes_next:+; then: $comes_next}"
+}
+
 # Shows a tool's output as one changing line on a terminal, and otherwise as a line every 15 seconds. Lines
 # that match `$2`, an extended regular expression, are progress; others are shown as they come. All goes
-# into the file `$1`.
+# into the file `$1`. Lines of ninja, '[12/345] ...', become a bar with the time left and `$comes_next`.
 show_progress() {
-  local log=$1 pattern=$2 line terminal=no next=15 start=$SECONDS pending=no
+  local log=$1 pattern=$2 line terminal=no next=15 start=$SECONDS pending=no columns
+  columns=$(stty size 2>/dev/null <&2)
+  columns=${columns##* }
+  ((columns > 20)) 2>/dev/null || columns=79
+  ((columns -= 1))
   [ -t 2 ] && [ "${TERM:-dumb}" != dumb ] && terminal=yes
   : >"$log"
   while IFS= read -r line || [ -n "$line" ]; do
@@ -27,10 +45,15 @@ show_progress() {
       [ "$pending" = yes ] && printf '\r\033[K' >&2
       pending=no
       printf '%s\n' "$line" >&2
-    elif [ "$terminal" = yes ]; then
-      printf '\r\033[K%.78s' "$line" >&2
+      continue
+    fi
+    [ "$terminal" = yes ] || ((SECONDS - start >= next)) || continue
+    [[ $line =~ ^\[([0-9]+)/([0-9]+)\] ]] &&
+      line=$(progress_bar "${BASH_REMATCH[1]}" "${BASH_REMATCH[2]}" $((SECONDS - start)))
+    if [ "$terminal" = yes ]; then
+      printf '\r\033[K%.*s' "$columns" "$line" >&2
       pending=yes
-    elif ((SECONDS - start >= next)); then
+    else
       printf '  %.100s\n' "$line" >&2
       next=$((SECONDS - start + 15))
     fi
@@ -122,6 +145,9 @@ jobs() {
 # Builds the targets in "$@".
 build() {
   local status start=$SECONDS
+  # The first build takes minutes; a newcomer should know why, and that there is a shorter way.
+  [ -e "$build_dir/.ninja_log" ] ||
+    say "building for the first time, which takes minutes; later builds compile only what changed (docs/install.md: a package without a compiler)"
   ninja -C "$build_dir" -j "$(jobs)" "$@" 2>&1 </dev/null |
     show_progress "$build_dir/build.log" '^(\[[0-9]+/[0-9]+\]|ninja: (no work to do|Entering directory)|-- )'
   status=${PIPESTATUS[0]}

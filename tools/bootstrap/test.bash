@@ -51,6 +51,7 @@ run_tests() {
   install_missing run test
   install_page_tools
   configure -DSHOAL_BUILD_TESTS=ON
+  comes_next="the tests"
   build all
   unlock_build
 

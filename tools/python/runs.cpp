@@ -231,10 +231,11 @@ py::dict run_alone(const scenario& what, const run_options& options) {
   teller tells(options.progress);
   std::string printed;
   program_hooks hooks;
-  hooks.progress = [&](const std::string& doing) {
+  hooks.progress = [&](const program_progress& now) {
     tells.tell([&] {
       py::dict status;
-      status["doing"] = doing;
+      status["doing"] = now.doing;
+      if (now.share) status["share"] = *now.share;
       return status;
     });
     return !tells.ends();
@@ -245,7 +246,7 @@ py::dict run_alone(const scenario& what, const run_options& options) {
   unlocked([&] {
     outcome = program.run(what, hooks);
     if (outcome && directory)
-      if (auto kept = tools::keep_outcome(*directory, what, *outcome, tools::build_identity());
+      if (auto kept = tools::keep_run(*directory, what, *outcome, printed, tools::build_identity());
           !kept)
         not_kept = failure{kept.error()};
   });

@@ -29,7 +29,8 @@ public:
     for (std::size_t i = 0; i < rule_names.size(); ++i) {
       const invariant& one = checks_.all()[i];
       into.invariants.emplace_back(
-          rule_names[i], summary::check_totals{one.checked, one.violated, one.first_violation});
+          rule_names[i],
+          summary::check_totals{one.checked, one.violated, one.first_violation, one.first_time});
     }
   }
 

@@ -21,6 +21,9 @@ public:
     tell(what);
   }
 
+  void flush() override {
+    if (log_) log_->flush();
+  }
   const std::optional<failure>* error() const override { return log_ ? &log_->error() : nullptr; }
   result<void> close() override { return log_ ? log_->close() : result<void>{}; }
 

@@ -35,6 +35,38 @@ TEST_CASE("named streams give the same numbers for ever") {
   CHECK(pair.next() == 0xa333f969edd337deU);
 }
 
+TEST_CASE("streams go on with the numbers of another seed when their branch is reached") {
+  branch_point later{9}, first{7, false, &later};
+  rng plain = stream(1, "a"), branched = stream({1, &first}, "a");
+  for (int i = 0; i < 3; ++i) CHECK(branched.next() == plain.next());
+  rng copy = branched;
+  first.reached = true;
+  // Copies go on alike.
+  const auto turned = branched.next();
+  CHECK(turned != plain.next());
+  CHECK(copy.next() == turned);
+  // A stream that begins later has passed the branch, too, and other names have other numbers.
+  rng unbranched = stream(1, "b"), begun = stream({1, &first}, "b");
+  const auto of_b = begun.next();
+  CHECK(of_b != unbranched.next());
+  CHECK(of_b != turned);
+  // Another seed gives another future.
+  branch_point other{8, true};
+  CHECK(stream({1, &other}, "b").next() != of_b);
+  // The second branch comes after the first.
+  const auto without = rng(copy).next();
+  later.reached = true;
+  const auto twice = branched.next();
+  CHECK(twice != without);
+  CHECK(copy.next() == twice);
+}
+
+TEST_CASE("a stream whose branch is never reached is the stream of its seed") {
+  branch_point never{7};
+  rng plain = stream(1, "a"), branched = stream({1, &never}, "a");
+  for (int i = 0; i < 100; ++i) CHECK(branched.normal() == plain.normal());
+}
+
 TEST_CASE("streams that differ in any argument differ") {
   std::set<std::uint64_t> firsts;
   std::size_t count = 0;

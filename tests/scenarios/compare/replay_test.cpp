@@ -1,6 +1,11 @@
 #include "scenarios/compare/replay.hpp"
+#include "scenarios/observe/summary.hpp"
 #include "scenarios/record/version.hpp"
 #include "tests/scenarios/compare/helpers.hpp"
+
+#include <chrono>
+#include <fstream>
+#include <vector>
 
 using namespace shoal;
 using namespace shoal::scenarios;
@@ -93,4 +98,69 @@ TEST_CASE("the verdict says which hash differs") {
   CHECK(has(other_state.text, "state hash differs: s then, t now"));
   CHECK(has(other_state.text, "CPU"));
   CHECK(!judge_replay({"e", "s"}, {"e", {}}).same);
+}
+
+namespace {
+
+/// A run of ten seconds.
+void make_run_of_ten_seconds(const std::filesystem::path& path, const provenance& made_by) {
+  summary totals;
+  totals.scenario = "made";
+  totals.world = "sim";
+  totals.event_hash = "aa";
+  totals.virtual_seconds = 10;
+  make_run(path, {}, run_yaml(to_yaml(made_by)), to_json(totals));
+}
+
+} // namespace
+
+TEST_CASE("a branch continues from a moment within the run") {
+  scratch temp;
+  provenance made_by{std::string(version()), "9f", {}, false};
+  made_by.branches = {{std::chrono::seconds(1), 5}, {std::chrono::seconds(3), 6}};
+  make_run_of_ten_seconds(temp.path, made_by);
+  const auto same = plan_branch(temp.path, std::chrono::seconds(2), {});
+  REQUIRE_MESSAGE(same.ok(), (same.ok() ? "" : same.error()));
+  CHECK(same->same_future);
+  CHECK(same->branches == made_by.branches);
+  // A new future leaves the later branch of the recorded run out.
+  const auto other = plan_branch(temp.path, std::chrono::seconds(2), 7);
+  REQUIRE(other.ok());
+  CHECK(!other->same_future);
+  CHECK(other->branches ==
+        std::vector<run_branch>{{std::chrono::seconds(1), 5}, {std::chrono::seconds(2), 7}});
+  const auto late = plan_branch(temp.path, std::chrono::hours(1), 7);
+  REQUIRE(!late.ok());
+  CHECK(has(late.error(), "--from 1h is not within the run"));
+}
+
+TEST_CASE("an interrupted run can be continued, but not with the same end") {
+  scratch temp;
+  make_run_of_ten_seconds(temp.path, provenance{std::string(version()), "", {}, true});
+  const auto plan = plan_branch(temp.path, std::chrono::seconds(1), {});
+  REQUIRE(plan.ok());
+  CHECK(!plan->same_future);
+}
+
+TEST_CASE("two runs have a common past as far as their metrics agree") {
+  scratch temp;
+  const auto write = [&](const char* name, const std::string& rows) {
+    std::ofstream(temp.path / name) << "time,loss\n" << rows;
+    return temp.path / name;
+  };
+  const auto a = write("a.csv", "0.0,1\n1.0,2\n2.0,3\n3.0,4\n4.0,5\n");
+  const auto b = write("b.csv", "0.0,1\n1.0,2\n2.0,3\n3.0,9\n");
+  const auto c = write("c.csv", "0.0,1\n1.0,7\n2.0,3\n3.0,4\n");
+  const auto past = [&](const auto& x, const auto& y, int seconds) {
+    auto out = compare_past(x, y, std::chrono::seconds(seconds));
+    REQUIRE(out.ok());
+    return *out;
+  };
+  CHECK(past(a, b, 3).rows == 3);
+  CHECK(!past(a, b, 3).first);
+  // The row before the moment may be written by an event after it.
+  CHECK(!past(a, b, 4).first);
+  CHECK(past(a, b, 5).first == "3.0");
+  CHECK(past(a, c, 3).first == "1.0");
+  CHECK(!compare_past(a, temp.path / "none.csv", std::chrono::seconds(3)).ok());
 }

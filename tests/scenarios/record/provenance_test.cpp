@@ -2,6 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include <chrono>
+#include <vector>
+
 using namespace shoal;
 using namespace shoal::scenarios;
 
@@ -26,6 +29,19 @@ TEST_CASE("the provenance in run.yaml reads back") {
     REQUIRE(back.ok());
     CHECK(*back == what);
   }
+}
+
+TEST_CASE("the branches of a run read back, to the nanosecond") {
+  provenance what{"1.0", "", {}, false};
+  what.branches = {{duration(1), 7},
+                   {std::chrono::minutes(12), 18446744073709551615u},
+                   {std::chrono::minutes(12) + duration(123'456'789), 0}};
+  const auto back = provenance_of(parse_document("seed: 1" + to_yaml(what)));
+  REQUIRE(back.ok());
+  CHECK(*back == what);
+  CHECK(to_text(std::vector<run_branch>{{std::chrono::seconds(90), 7}}) == "90s 7");
+  for (const char* text : {"12min", "12 7", "12min x", "12min 7 8", "2min 1, 1min 2", "7, 8"})
+    CHECK_MESSAGE(!parse_branches(text).ok(), text);
 }
 
 TEST_CASE("a run.yaml without x-run says nothing, and what another version added is ignored") {
