@@ -5,6 +5,7 @@
 #include "kernels/base/check.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <utility>
 
 namespace shoal::actors {
@@ -127,7 +128,8 @@ void inference_client::end_check(const output_check::done& found) {
   now.ends = false;
   now.drawn = true; // the next token is chosen before another check
   if (kept < now.draws.size()) now.random = now.draws[kept];
-  now.draws.resize(std::min(now.draws.size(), kept));
+  now.draws.erase(now.draws.begin() + static_cast<std::ptrdiff_t>(std::min(now.draws.size(), kept)),
+                  now.draws.end());
   now.tokens.resize(kept);
   if (retracted > 0 && options_.on_retract) options_.on_retract(now.what.token, kept);
 }

@@ -42,7 +42,7 @@ private:
 
   std::string name_;
   std::vector<safetensors> files_;
-  std::map<std::string, std::size_t, std::less<>> places_; ///< the file of each tensor; empty for one file
+  std::map<std::string, std::size_t, std::less<>> places_; ///< empty for one file
 };
 
 } // namespace shoal::learn
