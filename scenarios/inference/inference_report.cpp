@@ -78,6 +78,17 @@ std::optional<actors::layer_span> layers_of(std::string_view text) {
   return out;
 }
 
+std::optional<std::size_t> number_of_server(std::string_view name) {
+  constexpr std::string_view prefix = "server-";
+  if (!name.starts_with(prefix)) return std::nullopt;
+  name.remove_prefix(prefix.size());
+  std::size_t out = 0;
+  const auto* end = name.data() + name.size();
+  const auto read = std::from_chars(name.data(), end, out);
+  if (read.ec != std::errc{} || read.ptr != end) return std::nullopt;
+  return out;
+}
+
 std::optional<actors::layer_span> some_layers_of(std::string_view text) {
   std::uint32_t count = 0;
   const auto* end = text.data() + text.size();
@@ -113,7 +124,11 @@ result<inference_swarm> swarm_of(const inference_options& what, std::uint64_t se
   swarm.spreads = what.route == "spread";
   swarm.push = what.push;
   swarm.check = what.check;
-  swarm.wrong_servers.assign(what.wrong_servers.begin(), what.wrong_servers.end());
+  for (const auto& name : what.wrong_servers) {
+    const auto number = number_of_server(name);
+    if (!number) return failure{fmt::format("inference: '{}' names no server", name)};
+    swarm.wrong_servers.push_back(*number);
+  }
   swarm.wrong_every = what.wrong_every;
   swarm.wrong_strength = what.wrong_strength;
   swarm.real_sockets = what.loopback;

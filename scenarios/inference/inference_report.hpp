@@ -17,6 +17,9 @@ namespace shoal::scenarios {
 /// The layers in a text like '0:2'; empty if it is none.
 std::optional<actors::layer_span> layers_of(std::string_view text);
 
+/// 3 of the name 'server-3'. Nothing for other names.
+std::optional<std::size_t> number_of_server(std::string_view name);
+
 /// As layers_of(), or the first layers for a number of them, like '2'.
 std::optional<actors::layer_span> some_layers_of(std::string_view text);
 

@@ -44,12 +44,13 @@ public:
         !std::filesystem::exists(o_.model))
       error("inference.model", fmt::format("there is no model '{}'", o_.model),
             {"'random' needs no file"});
-    for (std::size_t i = 0; i < o_.wrong_servers.size(); ++i) {
+    for (std::size_t i = 0; !o_.servers.empty() && i < o_.wrong_servers.size(); ++i) {
       const auto path = fmt::format("inference.wrong_servers.{}", i);
-      if (sound({path}) && o_.wrong_servers[i] >= o_.servers.size())
-        error(path, fmt::format("there is no server {}: inference.servers has {}, and the first "
-                                "one is 0",
-                                o_.wrong_servers[i], o_.servers.size()));
+      const auto number = number_of_server(o_.wrong_servers[i]);
+      if (sound({path}) && (!number || *number >= o_.servers.size()))
+        error(path, fmt::format("there is no server '{}': inference.servers has 'server-0' to "
+                                "'server-{}'",
+                                o_.wrong_servers[i], o_.servers.size() - 1));
     }
     if (sound({"inference.check"}) && o_.check > 0 && (o_.model == "timing" || o_.task != "write"))
       error("inference.check",

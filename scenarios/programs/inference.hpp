@@ -43,7 +43,7 @@ struct inference_options {
   std::string route = "fastest"; ///< or 'spread'
   bool push = false;
   double check = 0;
-  std::vector<std::uint64_t> wrong_servers; ///< places in `servers`
+  std::vector<std::string> wrong_servers; ///< names, as 'server-0' for the first of `servers`
   duration wrong_every{};
   double wrong_strength = 1;
   std::string activations = "none"; ///< a codec of activation_codec()
@@ -132,8 +132,9 @@ void describe(V& v, inference_options& o) {
           "again. With more than 0 they also do so at the end of the text. A server that is found "
           "wrong gets no work any more, and the text goes back to its last right token",
           {.at_least = 0, .at_most = 1, .fraction = true});
-  v.field("wrong_servers", o.wrong_servers,
-          "numbers of servers of `servers`, from 0, that compute wrongly");
+  v.field(
+      "wrong_servers", o.wrong_servers,
+      "names of servers that compute wrongly, such as `server-0` for the first one of `servers`");
   v.field("wrong_every", o.wrong_every,
           "at least this time between two wrong outputs of a server; 0: each output is wrong");
   v.field("wrong_strength", o.wrong_strength,

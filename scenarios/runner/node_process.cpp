@@ -226,7 +226,7 @@ node_report runner::state::report() {
                           actors::meaning_of(each.what.what),
                           netem::wire::utc_text(each.since_utc_ns), to_line(each)});
   std::lock_guard guard(watching);
-  facts.fill(now, out);
+  reported.fill(now, out);
   out.contribution = contribution;
   const auto progress = observers->progress();
   if (!work->work()->is_size_only()) {

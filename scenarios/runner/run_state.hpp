@@ -75,7 +75,7 @@ struct runner::state {
   std::map<netem::host_index, rng> failpoint_draws;
   std::unique_ptr<run_observers> observers;
   rounds_recorder rounds;
-  node_facts facts; // used with options.node
+  node_facts reported; // used with options.node
   std::shared_ptr<actors::state_pool> pool;
   actors::averaging_codecs codecs;
   std::vector<shard_unit> shards;

@@ -68,7 +68,7 @@ void runner::state::on_observation(const actors::host& from, const actors::obser
   // Ignore an actor whose host another thread has killed meanwhile.
   if (over || dead.contains(from.id())) return;
   observers->on_observation(stamp(now), from.id(), machine, from.name(), seen);
-  if (options.node) facts.observe(now, seen);
+  if (options.node) reported.observe(now, seen);
   rounds.observe(from.id(), seen);
   if (options.on_observation) options.on_observation(from, seen);
   if (actors::holds_alternative<actors::contributed>(seen)) {

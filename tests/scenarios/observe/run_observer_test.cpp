@@ -15,9 +15,9 @@ namespace {
 const std::string watched_scenario = "watched by a test";
 std::vector<std::string> heard; // by the one observer at a time
 
-class facts final : public run_observer {
+class watcher final : public run_observer {
 public:
-  explicit facts(run_books& books) : books_(books) {}
+  explicit watcher(run_books& books) : books_(books) {}
 
   void on_event(const netem::delivered_event&) override { heard.push_back("event"); }
   void on_observation(const seen_observation& seen) override {
@@ -42,7 +42,7 @@ private:
 
 result<std::unique_ptr<run_observer>> make_diary(run_books& books) {
   std::unique_ptr<run_observer> out;
-  if (books.options.scenario == watched_scenario) out = std::make_unique<facts>(books);
+  if (books.options.scenario == watched_scenario) out = std::make_unique<watcher>(books);
   return out;
 }
 
@@ -79,7 +79,7 @@ TEST_CASE("an observer that a program adds hears the run and adds to the summary
   add_observer(make_diary);
   const summary watched = run(watched_scenario);
   CHECK(heard == std::vector<std::string>{"started home-0", "phase of home-0", "killed home-0",
-                                          "finish"}); // no event: the facts does not ask for events
+                                          "finish"}); // no event: the observer does not ask for events
   CHECK(watched.faults_struck == 1001);
   const summary other = run("not watched");
   CHECK(heard.empty());
