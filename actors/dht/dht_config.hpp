@@ -42,8 +42,6 @@ struct dht_config {
   duration blacklist_time = std::chrono::seconds(1);
   /// How long a confirmed set of replicas is current, and how often a reader reads all of them.
   duration replicas_fresh = std::chrono::seconds(30);
-  /// How long a set of replicas is current after its first look-up, in a large network.
-  duration replicas_first = std::chrono::seconds(10);
   /// A key is read at most this often.
   duration cache_time = std::chrono::milliseconds(50);
   duration maintenance = std::chrono::seconds(10);

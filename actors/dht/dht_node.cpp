@@ -22,8 +22,7 @@ dht_node::state::state(dht_config config, const contact& me, const host& on, rng
             options.bootstrap_timeout, now),
       requests(options.slow_after, options.request_timeout), store(options.limits),
       cache(options.limits), own(on, options.limits.max_lifetime, options.signatures),
-      sets(self.id,
-           {options.replicas, options.replicas_fresh, options.refresh, options.replicas_first}),
+      sets(self.id, {options.replicas, options.replicas_fresh, options.refresh}),
       rank(self.id, options.replicas), polls(self.id), serves(options.serves),
       next_refresh(now + options.refresh) {}
 

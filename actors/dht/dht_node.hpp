@@ -290,7 +290,6 @@ private:
   void drop_idle_keys();
   void drop_unused_certificates();
   void renew_own_records();
-  void look_up_unsure_replicas();
   void republish_kept_records();
   void ping_silent_nodes();
   void ask_current_addresses();

@@ -164,17 +164,8 @@ void dht_node::finish(std::uint64_t token) {
   state_->search_of.erase(done.key);
   auto members =
       with_us(done.lookup.target(), done.lookup.nearest_living(state_->options.replicas));
-  const auto* before = state_->sets.find(done.key);
-  const bool had = before != nullptr;
-  const auto old = had ? before->members : std::vector<contact>{};
-  const auto& set = state_->sets.renew(
-      done.key, std::move(members),
-      {done.what == goal::read, state_->table.size() < state_->options.bucket_size}, now());
-  // A new member lacks the records that this host wrote before.
-  if (had && std::any_of(set.members.begin(), set.members.end(), [&](const contact& c) {
-        return std::none_of(old.begin(), old.end(), [&](const contact& o) { return o.id == c.id; });
-      }))
-    state_->own.mark_pending(done.key);
+  const auto& set =
+      state_->sets.renew(done.key, std::move(members), done.what == goal::read, now());
   if (done.what == goal::republish) republish(done.key, set);
   if (done.what == goal::read) finish_read(done, set);
   write(done.key);

@@ -170,7 +170,6 @@ void dht_node::maintain() {
   drop_unused_certificates();
   if (!state_->entry.has_joined()) return;
   renew_own_records();
-  look_up_unsure_replicas();
   republish_kept_records();
   ping_silent_nodes();
   ask_current_addresses();
@@ -210,14 +209,6 @@ void dht_node::drop_unused_certificates() {
 
 void dht_node::renew_own_records() {
   for (const auto& key : state_->own.renew(now(), state_->options.republish)) write(key);
-}
-
-void dht_node::look_up_unsure_replicas() {
-  // In a network that has just begun, the first write goes to the wrong nodes. Without this
-  // look-up, the record stays there for `republish`.
-  for (const auto& key : state_->own.keys())
-    if (state_->sets.is_unsure(key, now()) && !state_->search_of.contains(key))
-      start_search(node_id::of_key(key), key, goal::write);
 }
 
 void dht_node::republish_kept_records() {

@@ -17,13 +17,8 @@ const replica_set* replica_sets::find(const std::string& key) const {
 const replica_set* replica_sets::current(const std::string& key, duration now) const {
   const auto* set = find(key);
   if (set == nullptr || set->stale) return nullptr;
-  const bool believed = now - set->confirmed < limits_.fresh && now - set->since < set->believed;
+  const bool believed = now - set->confirmed < limits_.fresh && now - set->since < limits_.refresh;
   return believed ? set : nullptr;
-}
-
-bool replica_sets::is_unsure(const std::string& key, duration now) const {
-  const auto* set = find(key);
-  return set != nullptr && set->believed < limits_.refresh && now - set->since >= set->believed;
 }
 
 bool replica_sets::holds(const std::string& key) const {
@@ -32,15 +27,12 @@ bool replica_sets::holds(const std::string& key) const {
 }
 
 const replica_set& replica_sets::renew(const std::string& key, std::vector<contact> members,
-                                       look_up how, duration now) {
+                                       bool read, duration now) {
   auto& set = sets_[key];
   const auto same = [](const contact& a, const contact& b) { return a.id == b.id; };
   const bool unchanged =
       std::equal(members.begin(), members.end(), set.members.begin(), set.members.end(), same);
-  const auto believed = how.knows_all ? limits_.refresh
-                        : unchanged   ? std::min(2 * set.believed, limits_.refresh)
-                                      : std::min(limits_.first, limits_.refresh);
-  set = {std::move(members), now, now, believed, false, how.read || (set.merged && unchanged)};
+  set = {std::move(members), now, now, false, read || (set.merged && unchanged)};
   return set;
 }
 

@@ -5,10 +5,6 @@
 // after the look-up. It also has to be confirmed by its farthest member every `fresh`, because a
 // nearer node would push out the farthest member first. A set becomes stale when a nearer node
 // appears, when a member leaves, or when a member says that it is no replica.
-//
-// In a network that has just begun, no node knows its neighbours, and members confirm wrong sets.
-// So a set of a large network is current for `first` only. Each look-up that finds the same members
-// doubles this time, up to `refresh`.
 #pragma once
 
 #include "actors/dht/messages.hpp"
@@ -25,7 +21,6 @@ struct replica_set {
   std::vector<contact> members; ///< nearest first; this node may be among them
   duration since{};             ///< when the set was looked up
   duration confirmed{};         ///< when the members were last known to be the nearest
-  duration believed{};          ///< the set is current for at most this time after the look-up
   bool stale = false;           ///< the set has to be looked up again
   bool merged = false;          ///< this node has read the records of all members
 
@@ -36,7 +31,7 @@ class replica_sets {
 public:
   struct limits {
     std::size_t replicas = 5; ///< members of a set, in a network that is large enough
-    duration fresh{}, refresh{}, first{};
+    duration fresh{}, refresh{};
   };
   replica_sets(const node_id& self, limits bounds) : self_(self), limits_(bounds) {}
 
@@ -48,16 +43,9 @@ public:
   bool holds(const std::string& key) const;
   bool holds(const replica_set& set) const { return set.contains(self_); }
 
-  struct look_up {
-    bool read = false;      ///< this node has read the records of all members
-    bool knows_all = false; ///< the network is so small that this node knows all nodes
-  };
-  /// A look-up has ended.
-  const replica_set& renew(const std::string& key, std::vector<contact> members, look_up how,
+  /// A look-up has ended. `read`: this node has read the records of all members.
+  const replica_set& renew(const std::string& key, std::vector<contact> members, bool read,
                            duration now);
-  /// True if the set of a large network has not been believed for `refresh` yet, and its time is
-  /// over.
-  bool is_unsure(const std::string& key, duration now) const;
   void mark_stale(const std::string& key);
   /// A member says that it is no replica. True if the set becomes stale. Soon after a look-up the
   /// message is ignored. The member may not know that other nodes died, and each of its messages

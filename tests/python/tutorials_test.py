@@ -69,7 +69,7 @@ class Engineer(Case):
         of_moshpit = [values for _, curves in panels for name, values in curves.items() if name.startswith("moshpit")]
         self.assertTrue(of_moshpit)
         self.assertEqual(sorted(each.name for each in (self.folder / "study").iterdir()),
-                         ["curves.svg", "run.yaml", "summary.json"])
+                         ["curves.svg", "report.html", "run.yaml", "summary.json"])
 
     @nightly
     def test_the_codecs_cost_what_the_page_says(self):

@@ -32,12 +32,11 @@ public:
 
 struct fixture {
   node_id self = at(20);
-  replica_sets sets{self, {3, 30s, 300s, 10s}};
-  const replica_set& renew(std::vector<std::uint32_t> steps, duration now, bool read = false,
-                           bool knows_all = true) {
+  replica_sets sets{self, {3, 30s, 300s}};
+  const replica_set& renew(std::vector<std::uint32_t> steps, duration now, bool read = false) {
     std::vector<contact> members;
     for (const auto step : steps) members.push_back(node(step));
-    return sets.renew("k", std::move(members), {read, knows_all}, now);
+    return sets.renew("k", std::move(members), read, now);
   }
 };
 
@@ -194,28 +193,4 @@ TEST_CASE("DHT polls: a node that is left alone is not asked, and an answer ends
   polls.end("k");
   CHECK_FALSE(polls.contains("k"));
   CHECK(polls.next("k", replicas, [](const contact&) { return true; }).exhausted);
-}
-
-TEST_CASE(
-    "DHT replicas: a set of a large network is current for 10 s, and twice as long after each "
-    "look-up that finds the same members") {
-  fixture f;
-  const auto current_for = [&](std::vector<std::uint32_t> members, duration now) {
-    f.renew(std::move(members), now, false, false);
-    auto age = 0s;
-    for (; f.sets.current("k", now + age) != nullptr; ++age) {
-      CHECK_FALSE(f.sets.is_unsure("k", now + age));
-      f.sets.confirmed("k", at(12), now + age);
-    }
-    CHECK(f.sets.is_unsure("k", now + age) == (age < 300s));
-    return age;
-  };
-  CHECK(current_for({10, 11, 12}, 0s) == 10s);
-  CHECK(current_for({10, 11, 12}, 1000s) == 20s);
-  CHECK(current_for({10, 11, 12}, 2000s) == 40s);
-  CHECK(current_for({10, 11, 12}, 3000s) == 80s);
-  CHECK(current_for({9, 11, 12}, 4000s) == 10s);
-  for (auto i = 0; i < 5; ++i) f.renew({9, 11, 12}, 5000s, false, false);
-  CHECK(current_for({9, 11, 12}, 6000s) == 300s);
-  CHECK_FALSE(f.sets.is_unsure("unknown", 6000s));
 }

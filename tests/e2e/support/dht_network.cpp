@@ -142,7 +142,6 @@ struct network {
     actors::dht_config options;
     options.signatures = std::make_shared<actors::signature_cache>();
     options.republish = 5min;
-    options.replicas_first = what.replicas_first;
     if (what.paths > 0) options.paths = what.paths;
     options.on_lookup = [this](const actors::lookup_report& r) {
       if (watch_lookups && r.for_key) lookups.push_back(r);
@@ -332,7 +331,6 @@ young_dht_figures run_young_dht_network(const young_dht_network& what) {
   dht_network all;
   all.nodes = what.nodes;
   all.seed = what.seed;
-  all.replicas_first = what.replicas_first;
   all.apart = what.within / static_cast<std::int64_t>(what.nodes);
   network net(all);
   // Owners are spread evenly over the order of the starts.

@@ -18,8 +18,7 @@ struct dht_network {
   std::uint64_t seed = 1;
   duration delay = std::chrono::milliseconds(50); ///< one way, between any two
   std::size_t paths = 0; ///< disjoint paths of a look-up; 0: as many as by default
-  duration apart = std::chrono::milliseconds(10);     ///< between the starts of two nodes
-  duration replicas_first = std::chrono::seconds(10); ///< as dht_config::replicas_first
+  duration apart = std::chrono::milliseconds(10); ///< between the starts of two nodes
 };
 
 /// `_cpu`: processor seconds of this process, all nodes together, without the upkeep that goes on
@@ -74,7 +73,6 @@ struct young_dht_network {
   duration renewed = std::chrono::seconds(20);
   std::vector<duration> reads; ///< ascending times since the first start
   std::size_t readers = 16;    ///< nodes that read at each time; no owners, and others each time
-  duration replicas_first = std::chrono::seconds(10); ///< as dht_config::replicas_first
   std::uint64_t seed = 1;
 };
 

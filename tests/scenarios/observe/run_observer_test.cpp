@@ -78,8 +78,9 @@ summary run(const std::string& scenario) {
 TEST_CASE("an observer that a program adds hears the run and adds to the summary and the metrics") {
   add_observer(make_diary);
   const summary watched = run(watched_scenario);
-  CHECK(heard == std::vector<std::string>{"started home-0", "phase of home-0", "killed home-0",
-                                          "finish"}); // no event: the observer does not ask for events
+  CHECK(heard ==
+        std::vector<std::string>{"started home-0", "phase of home-0", "killed home-0",
+                                 "finish"}); // no event: the observer does not ask for events
   CHECK(watched.faults_struck == 1001);
   const summary other = run("not watched");
   CHECK(heard.empty());
