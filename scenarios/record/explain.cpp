@@ -22,11 +22,13 @@ using json = nlohmann::ordered_json;
 
 constexpr const char* transfers_file = "transfers.jsonl.zst";
 
-duration ns(const json& value) {
-  return duration{value.get<std::int64_t>()};
+template <class Json>
+duration ns(const Json& value) {
+  return duration{value.template get<std::int64_t>()};
 }
 
-explained_transfer parse(const json& line) {
+template <class Json>
+explained_transfer parse(const Json& line) {
   explained_transfer t;
   t.number = line.at("transfer");
   t.from = line.at("from");
@@ -174,10 +176,14 @@ result<void> read_transfers(const std::filesystem::path& run,
   std::error_code failed;
   if (!std::filesystem::exists(run, failed))
     return failure{fmt::format("no such directory: '{}'", run.string())};
-  if (!std::filesystem::exists(run / transfers_file, failed))
+  if (!whole_or_partial(run, transfers_file))
     return failure{fmt::format("'{}' has no {}: run the scenario with record.transfers above 0",
                                run.string(), transfers_file)};
-  return read_lines(run / transfers_file, [&](const json& line) { each(parse(line)); });
+  // A run that goes on, or was killed, has a partial file.
+  const auto read = read_json_lines(run, transfers_file, {},
+                                    [&](const nlohmann::json& line) { each(parse(line)); });
+  if (!read) return failure{read.error()};
+  return {};
 }
 
 result<explanation> explain_transfer(const std::filesystem::path& run, std::uint64_t number) {
