@@ -22,6 +22,7 @@
 #include <string>
 #include <vector>
 #if SHOAL_WITH_LEARN
+#include "kernels/base/stats.hpp"
 #include "kernels/base/student_t.hpp"
 #include "kernels/learn/albert_description.hpp"
 #include "kernels/learn/checkpoint.hpp"
@@ -63,13 +64,13 @@ struct score_spread {
 template <class Value>
 score_spread spread_of(const std::vector<learn::task_result>& of, Value value) {
   score_spread out;
-  const auto n = static_cast<double>(of.size());
-  for (const auto& one : of) out.mean += value(one) / n;
+  std::vector<double> values;
+  for (const auto& one : of) values.push_back(value(one));
+  out.mean = mean(values);
   if (of.size() < 2) return out;
-  double squares = 0;
-  for (const auto& one : of) squares += std::pow(value(one) - out.mean, 2);
-  out.deviation = std::sqrt(squares / (n - 1));
-  out.half_width = student_t_975(of.size() - 1) * out.deviation / std::sqrt(n);
+  const auto n = static_cast<double>(of.size());
+  out.deviation = std::sqrt(variance(values) * n / (n - 1));
+  out.half_width = *half_width_of_mean(values);
   return out;
 }
 

@@ -153,10 +153,11 @@ void inference_client::begin() {
       continue;
     }
     auto random = stream(options_.seed, "sampling", options_.draws_as.value_or(what.token));
-    now_.emplace(running{std::move(what),
-                         span_chain(static_cast<std::uint32_t>(options_.ends->layers()),
-                                    options_.beams, all, options_.ends->width()),
-                         std::move(random), learn::beam_search(options_.beams)});
+    now_.emplace(
+        running{std::move(what),
+                span_chain(static_cast<std::uint32_t>(options_.ends->layers()), options_.beams, all,
+                           options_.ends->width(), options_.check > 0),
+                std::move(random), learn::beam_search(options_.beams)});
     std::vector<float> prompts; // each beam begins with the prompt
     for (std::size_t i = 0; i < options_.beams; ++i)
       prompts.insert(prompts.end(), first->begin(), first->end());
@@ -320,7 +321,7 @@ void inference_client::token_from(const std::vector<float>& output) {
   SHOAL_CHECK(logits.ok(), "the chain has the width of the ends");
   if (options_.beams > 1) return beams_from(*logits);
   now_->drawn = false;
-  now_->draws.push_back(now_->random);
+  if (options_.check > 0) now_->draws.push_back(now_->random);
   const auto token =
       static_cast<std::int64_t>(learn::choose(*logits, options_.sampling, now_->random));
   if (options_.stop != token) accept(token);

@@ -8,8 +8,8 @@
 namespace shoal::actors {
 
 span_chain::span_chain(std::uint32_t layers, std::size_t samples, std::size_t most,
-                       std::size_t width)
-    : samples_(samples), most_(most), width_(width) {
+                       std::size_t width, bool keeps_outputs)
+    : samples_(samples), most_(most), width_(width), keeps_outputs_(keeps_outputs) {
   SHOAL_CHECK(layers > 0 && samples > 0 && most > 0 && width > 0, "a session has a size");
   spans_.push_back({{0, layers}});
 }
@@ -34,19 +34,25 @@ void span_chain::feed(std::span<const float> activations) {
   first.known += time;
 }
 
-void span_chain::rollback(std::size_t length) {
-  SHOAL_CHECK(length <= this->length(), "a session goes back, and not forth");
-  for (auto& span : spans_) {
-    span.known = std::min(span.known, length);
-    span.have = std::min(span.have, length);
-    span.once = std::min(span.once, length);
-    span.since = std::min(span.since, length);
-    span.history.resize(span.known * row());
-  }
+void span_chain::shorten(one_span& span, std::size_t length) {
+  span.known = std::min(span.known, length);
+  span.have = std::min(span.have, length);
+  span.since = std::min(span.since, length);
+  span.once = std::min(span.once, length);
+  span.history.resize(span.known * row());
+}
+
+void span_chain::shorten_output(std::size_t length) {
   out_known_ = std::min(out_known_, length);
   output_.clear();
   passed_.resize(std::min(passed_.size(), out_known_ * row()));
   flight_.reset(); // the tokens of its result are gone
+}
+
+void span_chain::rollback(std::size_t length) {
+  SHOAL_CHECK(length <= this->length(), "a session goes back, and not forth");
+  for (auto& span : spans_) shorten(span, length);
+  shorten_output(length);
 }
 
 void span_chain::forget_outputs(std::size_t span, std::size_t token) {
@@ -54,23 +60,13 @@ void span_chain::forget_outputs(std::size_t span, std::size_t token) {
               "outputs of known tokens are forgotten");
   spans_[span].have = 0;
   spans_[span].since = std::min(spans_[span].since, token);
-  for (auto i = span + 1; i < spans_.size(); ++i) {
-    auto& after = spans_[i];
-    after.known = std::min(after.known, token);
-    after.have = std::min(after.have, token);
-    after.once = std::min(after.once, token);
-    after.since = std::min(after.since, token);
-    after.history.resize(after.known * row());
-  }
-  out_known_ = std::min(out_known_, token);
-  output_.clear();
-  passed_.resize(std::min(passed_.size(), out_known_ * row()));
-  flight_.reset();
+  for (auto i = span + 1; i < spans_.size(); ++i) shorten(spans_[i], token);
+  shorten_output(token);
 }
 
 std::vector<span_chain::computed> span_chain::computed_spans() const {
-  SHOAL_CHECK(samples_ == 1 && std::holds_alternative<done>(next()),
-              "all tokens of one sequence have passed");
+  SHOAL_CHECK(keeps_outputs_ && samples_ == 1 && std::holds_alternative<done>(next()),
+              "all tokens of one sequence have passed, and were kept");
   std::vector<computed> out;
   for (std::size_t i = 0; i < spans_.size(); ++i)
     out.push_back({spans_[i].layers, *spans_[i].server, spans_[i].since, spans_[i].history,
@@ -171,7 +167,7 @@ bool span_chain::answered(std::uint64_t token, std::span<const float> activation
     SHOAL_CHECK(out_known_ >= from, "outputs come without a gap");
     const auto skip = std::min(out_known_, span.have) - from;
     append(output_, activations, skip);
-    if (samples_ == 1) append(passed_, activations, skip);
+    if (keeps_outputs_) append(passed_, activations, skip);
     out_known_ = std::max(out_known_, span.have);
   }
   flight_.reset();

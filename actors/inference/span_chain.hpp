@@ -49,8 +49,9 @@ public:
   using step = std::variant<done, needs_route, request, waits>;
 
   /// A session of `samples` sequences of at most `most` tokens, whose activations have `width`
-  /// floats. Requires: all positive.
-  span_chain(std::uint32_t layers, std::size_t samples, std::size_t most, std::size_t width);
+  /// floats. With `keeps_outputs`, computed_spans() may be asked for. Requires: all positive.
+  span_chain(std::uint32_t layers, std::size_t samples, std::size_t most, std::size_t width,
+             bool keeps_outputs = false);
 
   std::size_t samples() const noexcept { return samples_; }
   std::size_t most() const noexcept { return most_; }
@@ -68,7 +69,8 @@ public:
   /// The span's server computes its whole history again, unless it is lost. Requires: one sequence;
   /// token < length().
   void forget_outputs(std::size_t span, std::size_t token);
-  /// The inputs and outputs of all spans so far. Requires: next() is done, and one sequence.
+  /// The inputs and outputs of all spans so far. Requires: next() is done, one sequence, and the
+  /// chain keeps outputs.
   struct computed {
     layer_span layers;
     peer_id server = 0;
@@ -141,12 +143,16 @@ private:
   std::size_t row() const noexcept { return samples_ * width_; }
   void append(std::vector<float>& to, std::span<const float> activations, std::size_t skip) const;
   void open(one_span& span);
+  /// Forgets the tokens from `length` on, in a span or in what has left the chain.
+  void shorten(one_span& span, std::size_t length);
+  void shorten_output(std::size_t length);
 
   std::size_t samples_, most_, width_;
+  bool keeps_outputs_;
   std::vector<one_span> spans_;
   std::optional<flight> flight_;
   std::vector<float> output_; // [tokens since the last take, samples, width]
-  std::vector<float> passed_; // [out_known_, width]; with one sequence
+  std::vector<float> passed_; // [out_known_, width]; empty unless keeps_outputs_
   std::size_t out_known_ = 0; // the tokens that have left the chain
   std::uint64_t replayed_ = 0;
 };

@@ -1,6 +1,7 @@
 #include "kernels/base/student_t.hpp"
 
 #include "kernels/base/check.hpp"
+#include "kernels/base/stats.hpp"
 
 #include <cmath>
 #include <numbers>
@@ -40,6 +41,12 @@ double student_t_975(std::size_t degrees) {
     (student_within(middle, degrees) < 0.95 ? low : high) = middle;
   }
   return std::sqrt(n) * std::tan((low + high) / 2);
+}
+
+std::optional<double> half_width_of_mean(std::span<const double> values) {
+  if (values.size() < 2) return std::nullopt;
+  const std::size_t degrees = values.size() - 1;
+  return student_t_975(degrees) * std::sqrt(variance(values) / static_cast<double>(degrees));
 }
 
 } // namespace shoal

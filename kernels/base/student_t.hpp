@@ -4,6 +4,8 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
+#include <span>
 
 namespace shoal {
 
@@ -11,5 +13,9 @@ namespace shoal {
 /// width of a 95 % confidence interval of a mean, in standard errors. Error: below 1e-9 of the
 /// value. Requires: degrees > 0.
 double student_t_975(std::size_t degrees);
+
+/// Half the width of the 95 % confidence interval of the mean of independent values. Nothing for
+/// fewer than two values.
+std::optional<double> half_width_of_mean(std::span<const double> values);
 
 } // namespace shoal

@@ -3,6 +3,7 @@
 #include "kernels/base/check.hpp"
 #include "kernels/base/stats.hpp"
 #include "kernels/base/student_t.hpp"
+#include "scenarios/observe/text_columns.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -28,11 +29,7 @@ double sample_variance(const std::vector<double>& values) {
 }
 
 mean_with_error mean_of(const std::vector<double>& values) {
-  mean_with_error out{values.size(), mean(values), std::nullopt};
-  if (values.size() > 1)
-    out.half_width = student_t_975(values.size() - 1) *
-                     std::sqrt(sample_variance(values) / static_cast<double>(values.size()));
-  return out;
+  return {values.size(), mean(values), half_width_of_mean(values)};
 }
 
 /// The run directories at a place. A sweep keeps its runs in cells/.
@@ -123,12 +120,6 @@ std::string with_error(const std::optional<mean_with_error>& what, figure_unit u
   return out;
 }
 
-/// The columns that a text takes: '±' has two bytes.
-std::size_t columns_of(const std::string& text) {
-  return static_cast<std::size_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; }));
-}
-
 std::string right(const std::string& text, std::size_t width) {
   const auto columns = columns_of(text);
   return std::string(width > columns ? width - columns : 0, ' ') + text;
@@ -162,7 +153,7 @@ variant_difference difference_of(const std::vector<double>& of, const std::vecto
     SHOAL_CHECK(of.size() == from.size(), "pairs have two sides");
     std::vector<double> each;
     for (std::size_t i = 0; i < of.size(); ++i) each.push_back(of[i] - from[i]);
-    out.half_width = mean_of(each).half_width;
+    out.half_width = half_width_of_mean(each);
     return out;
   }
   if (of.size() < 2 || from.size() < 2) return out;

@@ -2,6 +2,7 @@
 
 #include "kernels/base/stats.hpp"
 #include "kernels/base/units.hpp"
+#include "scenarios/compare/run_comparison.hpp"
 #include "scenarios/compare/run_nodes.hpp"
 #include "scenarios/observe/output_text.hpp"
 
@@ -183,10 +184,9 @@ std::string world_of(const run_record& of) {
 }
 
 std::string value_text(double value, const std::string& unit) {
-  if (unit == "bytes") return bytes_text(static_cast<std::uint64_t>(value));
-  if (unit == "s")
-    return value < 100 ? fmt::format("{:.3g} s", value) : fmt::format("{:.0f} s", value);
-  return fmt::format("{:.4g}", value);
+  return figure_text(value, unit == "s"       ? figure_unit::seconds
+                            : unit == "bytes" ? figure_unit::bytes
+                                              : figure_unit::per_second);
 }
 
 std::string round_text(const step_trace& of) {

@@ -1,6 +1,5 @@
 #include "scenarios/record/explain.hpp"
 
-#include "scenarios/observe/event_log.hpp"
 #include "scenarios/observe/output_text.hpp"
 #include "scenarios/record/round_bound.hpp"
 #include "scenarios/record/run_files.hpp"
@@ -50,27 +49,6 @@ explained_transfer parse(const Json& line) {
     t.steps.push_back(std::move(s));
   }
   return t;
-}
-
-/// Calls `each` with every line of an event log.
-result<void> read_lines(const std::filesystem::path& path,
-                        const std::function<void(const json&)>& each) {
-  auto reader = event_log_reader::open(path);
-  if (!reader) return failure{reader.error()};
-  std::string line;
-  for (;;) {
-    auto more = reader->next(line);
-    if (!more) return failure{more.error()};
-    if (!*more) return {};
-    const auto parsed = json::parse(line, nullptr, false);
-    if (parsed.is_discarded())
-      return failure{fmt::format("cannot read '{}': a line is no JSON", path.string())};
-    try {
-      each(parsed);
-    } catch (const json::exception& problem) {
-      return failure{fmt::format("cannot read '{}': {}", path.string(), problem.what())};
-    }
-  }
 }
 
 std::string in_words(const explained_step& step) {
@@ -269,8 +247,7 @@ result<std::vector<round_explanation>> explain_round(const std::filesystem::path
   std::vector<round_explanation> rounds;
   std::map<std::string, std::size_t> index;
   std::optional<std::uint64_t> highest;
-  auto events = read_lines(run / "events.jsonl.zst", [&](const json& line) {
-    if (line.at("what") != "round_ended") return;
+  const auto events = read_events(run, {"round_ended"}, [&](const nlohmann::json& line) {
     highest = std::max(highest.value_or(0), line.at("epoch").get<std::uint64_t>());
     if (line.at("epoch") != epoch) return;
     const std::string group = line.at("group");

@@ -4,6 +4,7 @@
 #include "kernels/base/stats.hpp"
 #include "kernels/base/student_t.hpp"
 #include "scenarios/observe/output_text.hpp"
+#include "scenarios/observe/text_columns.hpp"
 #include "scenarios/record/run_files.hpp"
 
 #include <fmt/format.h>
@@ -64,22 +65,16 @@ std::vector<std::string> values_of(const sweep_plan& plan, std::size_t point) {
   return out;
 }
 
-/// Returns the terminal columns of `text`. '±' is the only character of a table beyond ASCII.
-std::size_t width_of(const std::string& text) {
-  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
-    return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
-  }));
-}
-
 std::string aligned(const std::vector<std::vector<std::string>>& rows) {
   std::vector<std::size_t> widths(rows.front().size());
   for (const auto& row : rows)
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], width_of(row[i]));
+    for (std::size_t i = 0; i < row.size(); ++i)
+      widths[i] = std::max(widths[i], columns_of(row[i]));
   std::string out;
   for (const auto& row : rows) {
     for (std::size_t i = 0; i < row.size(); ++i) {
       out += (i == 0 ? "" : "  ");
-      out.append(widths[i] - width_of(row[i]), ' ');
+      out.append(widths[i] - columns_of(row[i]), ' ');
       out += row[i];
     }
     out += '\n';
@@ -91,15 +86,9 @@ std::string aligned(const std::vector<std::vector<std::string>>& rows) {
 
 estimate estimate_of(const std::vector<double>& values) {
   SHOAL_CHECK(!values.empty(), "nothing to estimate from");
-  const auto n = static_cast<double>(values.size());
-  estimate out{values.size(),
-               mean(values),
-               {},
-               *std::min_element(values.begin(), values.end()),
-               *std::max_element(values.begin(), values.end())};
-  if (values.size() > 1)
-    out.half_width = student_t_975(values.size() - 1) * std::sqrt(variance(values) / (n - 1));
-  return out;
+  return {values.size(), mean(values), half_width_of_mean(values),
+          *std::min_element(values.begin(), values.end()),
+          *std::max_element(values.begin(), values.end())};
 }
 
 std::vector<std::string> sweep_metrics() {
@@ -197,7 +186,7 @@ std::string table_text(const sweep_plan& plan, const sweep_table& table, std::si
           rows.back().push_back(estimate_text(table.metrics[m], row.metrics[m]));
       }
       auto wider = aligned(rows);
-      if (last > first && width_of(wider.substr(0, wider.find('\n'))) > columns) break;
+      if (last > first && columns_of(wider.substr(0, wider.find('\n'))) > columns) break;
       block = std::move(wider);
       ++last;
     }
