@@ -18,10 +18,26 @@ make_package() {
   package=$(ls "$folder"/packed/shoal_*.deb) || fail "no package"
 }
 
+# Fails unless the output of quickstart in file $1 has the event hash of README.md, which is that of OpenBLAS's loops for
+# Haswell. Sets `hash`.
+compare_hash() {
+  local shown
+  hash=$(sed -n 's/^ *event hash *//p' "$1")
+  shown=$(sed -n 's/^ *event hash *//p' "$root/README.md")
+  [ -n "$hash" ] || fail "no event hash"
+  if ! grep -qw avx2 /proc/cpuinfo; then
+    echo "this processor has no AVX2: the event hash $hash is not compared"
+  elif [ "$hash" = "$shown" ]; then
+    echo "event hash $hash, as in README.md"
+  else
+    fail "the event hash is '$hash', but README.md has '$shown'"
+  fi
+}
+
 # Runs a shell command in $folder/root, with /proc and /dev.
 inside() {
   unshare -mpf --kill-child sh -c '
     mount -t proc proc "$1/proc" && mount --rbind /dev "$1/dev" &&
-    exec chroot "$1" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive ${http_proxy:+http_proxy=$http_proxy} sh -c "$2"' \
+    exec chroot "$1" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 OPENBLAS_CORETYPE=Haswell DEBIAN_FRONTEND=noninteractive ${http_proxy:+http_proxy=$http_proxy} sh -c "$2"' \
     - "$(realpath "$folder/root")" "$1" </dev/null
 }
