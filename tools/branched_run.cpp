@@ -29,6 +29,10 @@ result<branched_run> branched_run::plan(const std::string& directory, const std:
                                         std::optional<std::uint64_t> seed_after) {
   const auto at = parse_duration(from);
   if (!at) return failure{"--from: " + at.error()};
+  if (std::error_code ignored; fs::is_regular_file(directory, ignored))
+    return failure{fmt::format("--from continues a run that --out kept: run '{}' with --out DIR, "
+                               "and then DIR with --from {}",
+                               directory, from)};
   auto plan = scenarios::plan_branch(directory, *at, seed_after, build_identity());
   if (!plan) return failure{plan.error()};
   return branched_run(directory, *at, std::move(*plan));

@@ -5,8 +5,11 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <optional>
+#include <regex>
 
 namespace shoal::tools {
 
@@ -87,6 +90,39 @@ std::string unknown_option(const CLI::App& app) {
     return out;
   }
   return {};
+}
+
+std::string parse_error_text(const CLI::App& app, const CLI::ParseError& error) {
+  const std::string said = error.what();
+  std::smatch part;
+  // CLI11 prints the limits of whole numbers with six decimals.
+  if (std::regex_match(
+          said, part,
+          std::regex(R"((.+): Value (.*) not in range (-?\d+)(\.\d+)? to (-?\d+)(\.\d+)?)"))) {
+    const auto limit = [](const std::string& whole, std::string decimals) {
+      while (!decimals.empty() && (decimals.back() == '0' || decimals.back() == '.'))
+        decimals.pop_back();
+      return whole + decimals;
+    };
+    return fmt::format("{}: '{}' is no number from {} to {}", part.str(1), part.str(2),
+                       limit(part[3], part[4]), limit(part[5], part[6]));
+  }
+  if (std::regex_match(said, part, std::regex(R"(Could not convert: (\S+) = (.*))")))
+    return fmt::format("{}: '{}' is not a value of this option", part.str(1), part.str(2));
+  if (dynamic_cast<const CLI::RequiredError*>(&error) == nullptr) return said;
+  const CLI::App& command = innermost(app);
+  std::string form = "shoal" + help_for(app).substr(4);
+  for (const auto* option : command.get_options(
+           [](const CLI::Option* o) { return o->get_positional() || o->get_required(); })) {
+    std::string one = option->get_name(option->get_positional());
+    if (option->get_positional())
+      std::transform(one.begin(), one.end(), one.begin(),
+                     [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+    else
+      one += " " + (option->get_type_name().empty() ? "VALUE" : option->get_type_name());
+    form += option->get_required() ? " " + one : " [" + one + "]";
+  }
+  return fmt::format("{}: {} [OPTION]...", said, form);
 }
 
 } // namespace shoal::tools

@@ -6,7 +6,8 @@
 
 namespace CLI {
 class App;
-}
+class ParseError;
+} // namespace CLI
 
 namespace shoal::tools {
 
@@ -27,5 +28,8 @@ std::string help_for(const CLI::App& app);
 /// The error for an option that the command does not have. Called after parsing failed. Empty if
 /// the failure has another cause.
 std::string unknown_option(const CLI::App& app);
+
+/// The text of the parser's error. The text for a missing argument shows the form of the command.
+std::string parse_error_text(const CLI::App& app, const CLI::ParseError& error);
 
 } // namespace shoal::tools

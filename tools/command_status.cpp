@@ -1,12 +1,12 @@
 // shoal status and shoal drain: an operator's question to a running swarm, and an order to a node.
 #include "kernels/base/units.hpp"
 #include "netem/wire/address.hpp"
-#include "netem/wire/clean_text.hpp"
 #include "netem/wire/credentials.hpp"
 #include "netem/wire/send_control_request.hpp"
 #include "scenarios/observe/node_report.hpp"
 #include "scenarios/schema/diagnostic.hpp"
 #include "tools/arguments.hpp"
+#include "tools/ask_swarm.hpp"
 #include "tools/commands.hpp"
 #include "tools/exit_codes.hpp"
 #include "tools/wire_arguments.hpp"
@@ -16,13 +16,10 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <chrono>
-#include <future>
 #include <iterator>
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -33,95 +30,11 @@ namespace {
 using netem::wire::address;
 using scenarios::node_report;
 
-constexpr auto answer_patience = std::chrono::seconds(5);
-constexpr std::size_t asked_at_once = 16;
-
 struct visit_arguments {
   std::string node, join;
   key_arguments keys;
   bool json = false, links = false;
 };
-
-/// A host of the swarm, with all that is known about it.
-struct seen_host {
-  std::string where; // empty: the host cannot be dialled
-  std::optional<node_report> says;
-  std::string why_not;    // the reason why it does not answer
-  std::string known_from; // the neighbour that reported it
-};
-
-/// The hosts that are listed, and those that do not answer. A host that lies about its neighbours
-/// cannot keep the program busy for longer.
-constexpr std::size_t most_hosts = 4096, most_without_answer = 128;
-
-/// Makes all text of a report safe to print.
-void clean(node_report& report) {
-  using netem::wire::clean_text;
-  for (auto* each : {&report.name, &report.scenario, &report.version, &report.role, &report.phase})
-    *each = clean_text(*each);
-  for (auto& each : report.last_rounds) {
-    each.outcome = clean_text(each.outcome);
-    each.reason = clean_text(each.reason);
-  }
-  for (auto& each : report.bans)
-    for (auto* text : {&each.member, &each.name, &each.why, &each.since, &each.line})
-      *text = clean_text(*text, 2000);
-  for (auto& each : report.neighbours)
-    for (auto* text : {&each.name, &each.address, &each.relay}) *text = clean_text(*text);
-}
-
-/// Asks the host at `join`, then its linked hosts, then theirs, and so on. Errors: the first host
-/// does not answer.
-result<std::map<std::string, seen_host>>
-ask_around(const address& join, const std::optional<netem::wire::credentials>& keys) {
-  const auto ask = [&](const address& where) -> result<node_report> {
-    auto answer =
-        netem::wire::send_control_request(where, {}, keys ? keys->channel : nullptr,
-                                          keys ? keys->admits : nullptr, "status", answer_patience);
-    if (!answer) return failure{answer.error()};
-    auto report = scenarios::node_report_from_json(*answer);
-    if (report) clean(*report);
-    return report;
-  };
-  std::size_t without_answer = 0;
-  std::map<std::string, seen_host> out;
-  auto first = ask(join);
-  if (!first) return failure{first.error()};
-  const auto note = [&](node_report report, const std::string& where) {
-    for (const auto& other : report.neighbours) {
-      if (out.size() >= most_hosts && !out.contains(other.name)) continue;
-      auto& host = out[other.name];
-      if (host.where.empty()) host.where = other.address;
-      if (host.known_from.empty()) host.known_from = report.name;
-    }
-    auto& self = out[report.name];
-    self.where = where;
-    self.says = std::move(report);
-  };
-  note(*std::move(first), join.text());
-  for (;;) {
-    std::vector<std::pair<std::string, std::future<result<node_report>>>> asked;
-    for (auto& [name, host] : out) {
-      if (without_answer >= most_without_answer) break;
-      if (host.says || !host.why_not.empty() || host.where.empty() || asked.size() == asked_at_once)
-        continue;
-      const auto where = netem::wire::parse_address(host.where);
-      if (!where)
-        host.why_not = where.error();
-      else
-        asked.emplace_back(name, std::async(std::launch::async, ask, *where));
-    }
-    if (asked.empty()) return out;
-    for (auto& [name, answer] : asked) {
-      auto report = answer.get();
-      without_answer += !report;
-      if (report && report->name == name)
-        note(*std::move(report), out[name].where);
-      else
-        out[name].why_not = report ? fmt::format("{} answers there", report->name) : report.error();
-    }
-  }
-}
 
 std::string time_text(double seconds) {
   const auto whole = static_cast<std::uint64_t>(seconds);
@@ -294,7 +207,7 @@ look(const visit_arguments& arguments, std::optional<netem::wire::credentials>& 
   const auto join = netem::wire::parse_address(arguments.join);
   if (!join) return refuse("--join: " + join.error(), exit_usage);
   if (code = arguments.keys.load(keys); code != exit_ok) return std::nullopt;
-  auto hosts = ask_around(*join, keys);
+  auto hosts = ask_swarm(*join, keys);
   if (!hosts) return refuse(hosts.error(), exit_run_failed);
   return *std::move(hosts);
 }
@@ -336,7 +249,7 @@ int drain(const visit_arguments& arguments) {
   if (!where) return fail(where.error(), exit_run_failed);
   auto told = netem::wire::send_control_request(
       *where, keys ? arguments.node : std::string{}, keys ? keys->channel : nullptr,
-      keys ? keys->admits : nullptr, "drain", answer_patience);
+      keys ? keys->admits : nullptr, "drain", answer_timeout);
   if (!told) return fail(told.error(), exit_run_failed);
   if (found->second.says && found->second.says->role == "server") {
     fmt::print("{} leaves: it takes no new text, and finishes those that it has\n", *told);

@@ -16,6 +16,7 @@ constexpr std::pair<std::string_view, std::string_view> examples[] = {
     {"keys", "shoal keys init reef --swarm reef"},
     {"bench", "shoal bench averaging --peers 64 --failure 5%"},
     {"trace", "shoal trace info peers.csv"},
+    {"images", "shoal images prepare pictures --table captions.tsv -o my.pictures"},
     {"tokenizer", "shoal tokenizer train book.txt --vocab 512 --out words.json"},
     {"model", "shoal model info model.safetensors"}};
 

@@ -98,7 +98,7 @@ int run_program(int argc, char** argv) {
     return app.exit(asked);
   } catch (const CLI::ParseError& error) {
     if (auto what = unknown_option(app); !what.empty()) return wrong(what, help_for(app));
-    return app.exit(error) == 0 ? exit_ok : exit_usage;
+    return wrong(parse_error_text(app, error), help_for(app));
   }
   return chosen();
 }

@@ -1,7 +1,6 @@
 #include "tools/shown_runs.hpp"
 
 #include "scenarios/compare/run_comparison.hpp"
-#include "scenarios/page/cluster_reader.hpp"
 #include "scenarios/page/run_reader.hpp"
 #include "scenarios/record/run_files.hpp"
 
@@ -65,7 +64,8 @@ std::map<std::string, std::uintmax_t> sizes_of(const shown_runs::run& run) {
 }
 
 /// Requires: `run.sizes` are those of now.
-result<std::unique_ptr<scenarios::run_view>> read_cluster(shown_runs::run& run) {
+result<std::unique_ptr<scenarios::run_view>>
+read_cluster(shown_runs::run& run, const std::vector<scenarios::distant_node>& distant) {
   std::vector<scenarios::node_directory> nodes;
   run.over = true;
   for (const auto& node : nodes_within(run.directory)) {
@@ -74,7 +74,7 @@ result<std::unique_ptr<scenarios::run_view>> read_cluster(shown_runs::run& run) 
     nodes.push_back({node, known->second == 1});
     run.over = run.over && run.sizes.contains((node / "summary.json").string());
   }
-  return scenarios::read_cluster_view(run.directory, nodes);
+  return scenarios::read_cluster_view(run.directory, nodes, distant);
 }
 
 /// The difference of `actual` from `predicted`, or the reason why there is none.
@@ -86,11 +86,12 @@ std::string compared(const fs::path& predicted, const fs::path& actual) {
   return nlohmann::ordered_json::parse(scenarios::to_json(*out)).dump();
 }
 
-result<void> read_into(shown_runs::run& run, const fs::path* predicted) {
+result<void> read_into(shown_runs::run& run, const fs::path* predicted,
+                       const std::vector<scenarios::distant_node>& distant = {}) {
   const auto begun = steady::now();
   run.sizes = sizes_of(run);
   if (!run.cluster) run.over = run.sizes.contains((run.directory / "summary.json").string());
-  auto view = run.cluster ? read_cluster(run) : scenarios::read_run_view(run.directory);
+  auto view = run.cluster ? read_cluster(run, distant) : scenarios::read_run_view(run.directory);
   if (!view) return failure{view.error()};
   run.sections = (*view)->sections();
   if (predicted != nullptr)
@@ -157,6 +158,22 @@ void shown_runs::add_nodes(std::size_t cluster) {
   }
 }
 
+bool shown_runs::has_cluster() const {
+  return std::any_of(all_.begin(), all_.end(), [](const run& one) { return one.cluster; });
+}
+
+void shown_runs::set_distant(std::vector<scenarios::distant_node> all) {
+  distant_ = std::move(all);
+  distant_changed_ = true;
+}
+
+/// The hosts without a directory of the first cluster; null for other runs.
+const std::vector<scenarios::distant_node>* shown_runs::distant_of(const run& of) const {
+  const auto first =
+      std::find_if(all_.begin(), all_.end(), [](const run& one) { return one.cluster; });
+  return first != all_.end() && &*first == &of ? &distant_ : nullptr;
+}
+
 std::vector<std::size_t> shown_runs::read_again() {
   std::vector<std::size_t> out;
   const std::size_t before = all_.size();
@@ -164,9 +181,13 @@ std::vector<std::size_t> shown_runs::read_again() {
     auto& run = all_[i];
     if (run.over || steady::now() < run.next) continue;
     run.next = steady::now() + std::chrono::seconds(2);
-    if (sizes_of(run) == run.sizes) continue;
+    const auto* distant = distant_of(run);
+    if (sizes_of(run) == run.sizes && (distant == nullptr || !distant_changed_)) continue;
+    if (distant != nullptr) distant_changed_ = false;
     // The file may end in a line that is being written. The next reading decides.
-    if (auto read = read_into(run, run.place.beside ? &all_[*run.place.beside].directory : nullptr))
+    if (auto read =
+            read_into(run, run.place.beside ? &all_[*run.place.beside].directory : nullptr,
+                      distant != nullptr ? *distant : std::vector<scenarios::distant_node>{}))
       out.push_back(i);
     if (run.cluster) add_nodes(i); // adding may have moved `run`
   }

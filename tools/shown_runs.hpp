@@ -1,10 +1,10 @@
 // Run directories as `shoal serve` and `shoal report` show them. Each one has its view, and its
 // difference from the first one. The nodes of a cluster under one folder are one run, followed by
-// the
-// view of each node.
+// the view of each node.
 #pragma once
 
 #include "kernels/base/result.hpp"
+#include "scenarios/page/cluster_reader.hpp"
 #include "scenarios/page/run_view.hpp"
 
 #include <chrono>
@@ -38,10 +38,19 @@ public:
   /// Nodes that joined a cluster come after all others.
   std::vector<std::size_t> read_again();
 
+  /// Whether one of the runs is a cluster.
+  bool has_cluster() const;
+  /// Adds rows to the first cluster for hosts without a directory here, in place of earlier ones.
+  /// The next reading shows them.
+  void set_distant(std::vector<scenarios::distant_node> all);
+
 private:
   void add_nodes(std::size_t cluster);
+  const std::vector<scenarios::distant_node>* distant_of(const run& of) const;
 
   std::vector<run> all_;
+  std::vector<scenarios::distant_node> distant_;
+  bool distant_changed_ = false;
 };
 
 } // namespace shoal::tools

@@ -199,7 +199,8 @@ result<run_comparison> compare_runs(const std::filesystem::path& predicted,
   if (const auto difference = scenarios_differ(out.predicted.yaml, out.actual.yaml)) {
     if (!force)
       return failure{
-          fmt::format("'{}' and '{}' are not of one scenario: {}; --force compares all the same",
+          fmt::format("'{}' and '{}' are not of one scenario: {}; --force compares all the "
+                      "same, and shoal versus compares variants",
                       out.predicted.path, out.actual.path, *difference)};
     out.notes.push_back(fmt::format("the scenarios differ: {}", *difference));
   }

@@ -403,8 +403,9 @@ bool still_writes(const fs::path& directory) {
          std::max<duration>(std::chrono::seconds(30), 3 * (row ? *row : duration{}));
 }
 
-result<std::unique_ptr<run_view>>
-read_cluster_view(const fs::path& folder, const std::vector<node_directory>& directories) {
+result<std::unique_ptr<run_view>> read_cluster_view(const fs::path& folder,
+                                                    const std::vector<node_directory>& directories,
+                                                    const std::vector<distant_node>& distant) {
   std::vector<fs::path> paths;
   std::set<fs::path> running;
   for (const node_directory& one : directories) {
@@ -473,6 +474,14 @@ read_cluster_view(const fs::path& folder, const std::vector<node_directory>& dir
 
   std::vector<run_view::node> shown;
   for (const member& one : nodes) shown.push_back(as_shown(one));
+  for (const distant_node& one : distant) {
+    if (std::any_of(shown.begin(), shown.end(),
+                    [&one](const run_view::node& each) { return each.name == one.shown.name; }))
+      continue;
+    run_view::node& row = shown.emplace_back(one.shown);
+    row.began = duration(one.came_utc_ns - first);
+    row.last = duration(one.seen_utc_ns - first);
+  }
   out->set_nodes(std::move(shown));
   for (const std::string& one : record->notes) out->note(one);
   for (const std::string& one : notes) out->note(one);

@@ -6,6 +6,7 @@
 #include "kernels/base/result.hpp"
 #include "scenarios/page/run_view.hpp"
 
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <vector>
@@ -24,10 +25,17 @@ struct node_directory {
   bool running = false; ///< the process still writes, so that a later read finds more
 };
 
+/// A host that writes no directory here. Other hosts have told what is known about it.
+struct distant_node {
+  run_view::node shown; ///< `began` and `last` are not used
+  std::int64_t came_utc_ns = 0, seen_utc_ns = 0;
+};
+
 /// Returns a view of the whole cluster, with a section of nodes. `folder` is the user's name for
-/// the directories. The view is 'running' while a node is running. Errors: directories of different
-/// runs, or a damaged file.
+/// the directories. The view is 'running' while a node is running. A node with a directory has no
+/// second row for what others tell of it. Errors: directories of different runs, or a damaged file.
 result<std::unique_ptr<run_view>> read_cluster_view(const std::filesystem::path& folder,
-                                                    const std::vector<node_directory>& nodes);
+                                                    const std::vector<node_directory>& nodes,
+                                                    const std::vector<distant_node>& distant = {});
 
 } // namespace shoal::scenarios

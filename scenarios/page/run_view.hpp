@@ -68,8 +68,8 @@ public:
   /// One life of one host of a cluster.
   struct node {
     std::string name, group, region, address, directory;
-    /// 'running', 'ended', 'interrupted' or 'silent'. A silent node stopped writing without a
-    /// reason.
+    /// 'running', 'ended', 'interrupted', 'silent' or 'linked'. A silent node stopped writing
+    /// without a reason. A linked node has links with others, and its figures are unknown.
     std::string state;
     duration began{}, last{};
     std::uint64_t epoch = 0, rounds = 0, rounds_not_ok = 0, samples = 0, bytes_sent = 0;

@@ -3,6 +3,7 @@
 #include "scenarios/export/export_formats.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <utility>
 
@@ -30,10 +31,22 @@ bool live_export::due(duration now) {
   if (what_.exports.empty() || what_.export_every == duration::zero() || now < next_) return false;
   if (spent_ * 10 > steady::now() - begun_) return false;
   next_ = (now / what_.export_every + 1) * what_.export_every;
-  return true;
+  return run_goes_on_ = true;
 }
 
 result<void> live_export::write() {
+  auto done = write_all();
+  if (!done && run_goes_on_ && !std::exchange(warned_, true)) {
+    // The live line may stand on the terminal.
+    const bool terminal = isatty(STDERR_FILENO) != 0;
+    fmt::print(stderr, "{}warning: {}; the run goes on, and tries again every {}\n",
+               terminal ? "\r\x1b[K" : "", done.error(), to_string(what_.export_every));
+  }
+  run_goes_on_ = false;
+  return done;
+}
+
+result<void> live_export::write_all() {
   if (what_.exports.empty()) return {};
   const auto begun = steady::now();
   const auto run = read_recorded_run(directory_);

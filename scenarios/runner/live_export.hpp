@@ -21,15 +21,19 @@ public:
   /// Whether exports are due at the time `now` of the run. The caller then flushes the run's files
   /// and calls write().
   bool due(duration now);
-  /// Writes all formats. Errors: the first file that cannot be read or written.
+  /// Writes all formats. Errors: the first file that cannot be read or written. The first error of
+  /// a write() that was due is also printed as a warning, because the run goes on.
   result<void> write();
 
 private:
+  result<void> write_all();
+
   record_options what_;
   std::filesystem::path directory_;
   duration next_{};
   std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
   std::chrono::steady_clock::duration spent_{};
+  bool run_goes_on_ = false, warned_ = false;
 };
 
 } // namespace shoal::scenarios

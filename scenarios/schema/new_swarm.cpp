@@ -33,6 +33,14 @@ std::string pace(const new_swarm& what) {
   return workload_of(what).learns_text ? "" : " --pace";
 }
 
+/// The line of the scenario with which each computer keeps checkpoints. A workload of sizes alone
+/// has nothing to keep.
+std::string keeping(const new_swarm& what) {
+  if (!workload_of(what).has_numbers) return "";
+  return fmt::format("  checkpoint_every: {}       # steps; ./start goes on from the last one\n",
+                     std::max<std::uint64_t>(10, what.steps / 50));
+}
+
 /// In single quotes for a shell.
 std::string for_shell(const std::string& text) {
   std::string out = "'";
@@ -71,6 +79,7 @@ std::string to_yaml(const new_swarm& what) {
                      "  target_batch: {}           # samples that all gather for one step\n"
                      "  micro_batch: 4\n"
                      "  epochs: {}\n"
+                     "{}"
                      "  optimizer: {}\n\n"
                      "averaging:\n"
                      "  group_size: {}\n"
@@ -79,7 +88,8 @@ std::string to_yaml(const new_swarm& what) {
                      "  sender_timeout: 10s\n\n"
                      "record: {{events: rounds, metrics_interval: 2s}}\n",
                      work.name, work.starter.options, 64 * (what.friends + 1), what.steps,
-                     work.starter.optimizer, std::max<std::uint64_t>(256, what.friends + 1));
+                     keeping(what), work.starter.optimizer,
+                     std::max<std::uint64_t>(256, what.friends + 1));
   return out;
 }
 
@@ -87,7 +97,8 @@ std::string start_script(const new_swarm& what, const std::string& program) {
   return fmt::format(
       R"bash(#!/usr/bin/env bash
 # Starts this computer's part of the swarm '{0}': the host with the data, one that trains, and the
-# page. Ctrl-C ends them in good order. The next start goes on with what other computers have.
+# page. Ctrl-C ends them in good order. The next start goes on with what other computers have, or from
+# the last checkpoint if no other computer is there.
 set -u
 cd "$(dirname "$0")" || exit 1
 shoal=${{SHOAL:-{1}}}
@@ -122,14 +133,53 @@ host() {{ # name, options
   tail -n 5 "log/$name.txt" >&2
   exit 1
 }}
-host shard-0 {4} --relay 100GiB
+shard() {{ host shard-0 {4} --relay 100GiB; }}
+# The checkpoint with the most steps that this computer has: sets last and steps.
+find_last() {{
+  local file n
+  last= steps=0
+  for file in out/home-0*/final.ckpt out/home-0*/checkpoints/epoch-*.ckpt; do
+    [ -e "$file" ] || continue
+    n=${{file##*/epoch-}} n=${{n%.ckpt}}
+    [ "${{file##*/}}" = final.ckpt ] && n=$(sed -n 's/^ *"epochs": *\([0-9]*\).*/\1/p' "${{file%/*}}/summary.json")
+    [ "${{n:-0}}" -gt "$steps" ] && last=$file steps=$n
+  done
+}}
+others() {{
+  "$shoal" status --join {2} --keys keys/shard-0 --json 2>>log/status.txt | grep -E '^  "' | grep -qvE '"(shard-0|home-0)"'
+}}
+find_last
+shard
+if [ -n "$last" ]; then
+  echo "looking ten seconds for other computers of the swarm"
+  alone=yes
+  for _ in $(seq 10); do
+    sleep 1
+    others && alone= && break
+  done
+  if [ -z "$alone" ]; then
+    echo "other computers are there: going on with their model"
+  else
+    kill "${{pids[0]}}"
+    wait "${{pids[0]}}"
+    pids=()
+    cp "$last" "start-$steps.ckpt" || exit 1
+    sed -i -e '/^  start_from:/d' -e "s/^training:\$/training:\n  start_from: start-$steps.ckpt   # every computer needs this file/" {0}.yaml || exit 1
+    n=1
+    while [ -e "earlier.$n" ]; do n=$((n + 1)); done
+    mv out "earlier.$n" && mkdir out || exit 1
+    echo "no other computer is there: going on from $last, step $steps"
+    echo "friends need the new {0}.yaml and start-$steps.ckpt, in place of their {0}.yaml"
+    shard
+  fi
+fi
 host home-0 {5}
-"$shoal" serve out --listen {6} >log/page.txt 2>&1 &
+"$shoal" serve out --listen {6} --join {2} --keys keys/home-0 >log/page.txt 2>log/page-errors.txt &
 page=$!
 pids+=("$page")
 for _ in $(seq 50); do
   grep -q http log/page.txt && break
-  kill -0 "$page" 2>/dev/null || {{ tail -n 3 log/page.txt >&2; exit 1; }}
+  kill -0 "$page" 2>/dev/null || {{ tail -n 3 log/page-errors.txt >&2; exit 1; }}
   sleep 0.2
 done
 echo "the swarm runs; its page: $(cat log/page.txt)"
@@ -179,6 +229,9 @@ stop and come back at any time. The file `{0}.yaml` comes with this text.
    ```
 
    `--dashboard :8081` at its end shows what your computer sees, in a browser at 127.0.0.1:8081.
+
+When we begin again from a checkpoint, we send a new `{0}.yaml` with a file `start-N.ckpt`. Put both into
+the folder.
 {3})md",
       what.name, at(what, 0), at(what, 1),
       is_loopback(what.host)
@@ -207,11 +260,12 @@ shoal keys admit NAME.csr --moderator moderator -o answer-NAME
 ```
 
 Send the folder `answer-NAME` back. The page is at http://{1}/, and its part 'How to join' has the same
-steps. The page reads what the hosts in `out/` wrote: friends count in its rounds, and have no row of
-their own. `shoal status --join {3} --keys keys/home-0` asks all hosts that can be dialled.
+steps. The page reads what the hosts in `out/` wrote, and asks the swarm who else is there. A friend that cannot
+be dialled has a row without figures, and counts in the rounds.
+`shoal status --join {3} --keys keys/home-0` prints the same.
 
-`./start` goes on with the model of the computers that train meanwhile. When none does, it begins anew,
-so let one of them run. {2}
+`./start` goes on with the model of the computers that train meanwhile. When none is there, it goes on
+from the last checkpoint, and says which two files the friends then need. {2}
 )md",
       what.name, what.page,
       is_loopback(what.host)

@@ -106,6 +106,10 @@ private:
     int line;           ///< the first one; 0: none yet
     std::size_t indent; ///< the indentation of the first one
   };
+  struct place_of_text {
+    int line;
+    std::size_t column;
+  };
   struct bracket {
     char which;
     int line;
@@ -199,6 +203,13 @@ private:
       blocks_.pop_back();
     if (blocks_.empty()) {
       if (left != nullptr) return between(*left, nullptr, column), false;
+      if (stray_) {
+        if (!key && !item) return false; // the next line of a plain text
+        say(stray_->line, stray_->column, "a key with ': ' and a value is missing here");
+        return false;
+      }
+      if (!key && !item && std::string_view("{[\"'&*!|>").find(text.front()) == npos)
+        stray_ = place_of_text{number_, column};
       open_block(text, column, item, key);
       return true;
     }
@@ -339,6 +350,7 @@ private:
   std::vector<block> blocks_;
   std::vector<bracket> open_;
   std::optional<bracket> in_quote_;
+  std::optional<place_of_text> stray_; // a text where the first key should be
   std::optional<text_block> text_;
   std::optional<problem> found_;
 };

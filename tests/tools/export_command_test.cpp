@@ -3,16 +3,20 @@
 #include "scenarios/export/export_formats.hpp"
 #include "scenarios/record/explain.hpp"
 #include "scenarios/record/run_files.hpp"
+#include "scenarios/runner/live_export.hpp"
 #include "scenarios/schema/describe.hpp"
 #include "tests/support/program.hpp"
 #include "tests/support/skip.hpp"
 
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
+#include <unistd.h>
 
 #include <algorithm>
 #include <bit>
+#include <chrono>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -434,6 +438,33 @@ TEST_CASE("a scenario with record.export has the exports of its run, and the sam
   }
   // A run without a directory has no place for exports, and says so.
   CHECK(run_program(here.path, "run x.yaml -q").has("record.export: without --out DIR nothing"));
+}
+
+TEST_CASE("an export that fails while the run goes on warns once and does not end the run") {
+  scratch_folder here;
+  record_options what;
+  what.exports = {export_kind::csv};
+  what.export_every = std::chrono::seconds(2);
+  live_export exports(what, here.path); // a folder without a run
+  const int kept = dup(STDERR_FILENO);
+  const std::string said = (here.path / "said").string();
+  std::fflush(stderr);
+  REQUIRE(std::freopen(said.c_str(), "w", stderr) != nullptr);
+  std::string first;
+  for (const int second : {2, 4, 6}) {
+    const bool due = exports.due(std::chrono::seconds(second));
+    const auto done = exports.write();
+    if (first.empty() && due && !done) first = done.error();
+  }
+  const auto at_the_end = exports.write();
+  std::fflush(stderr);
+  dup2(kept, STDERR_FILENO);
+  close(kept);
+  CHECK(first.starts_with("record.export: "));
+  std::ifstream file(said);
+  CHECK(std::string(std::istreambuf_iterator<char>(file), {}) ==
+        "warning: " + first + "; the run goes on, and tries again every 2s\n");
+  CHECK_FALSE(at_the_end.ok());
 }
 
 TEST_CASE("the formats of record.export are those of shoal export") {

@@ -22,7 +22,7 @@ TEST_CASE("a command line that ends too early is answered with what may follow")
   const auto version = run_program(here.path, "version");
   CHECK(version.status == 0);
   CHECK(version.text == run_program(here.path, "--version").text);
-  for (const char* command : {"keys", "bench", "trace", "tokenizer", "model"}) {
+  for (const char* command : {"keys", "bench", "trace", "images", "tokenizer", "model"}) {
     const auto told = run_program(here.path, command);
     CHECK(told.status == 2);
     CHECK(told.has("One of these words follows:\n"));
@@ -38,8 +38,9 @@ TEST_CASE("bench averaging reads its values as scenarios do and refuses those wi
     CHECK(told.status == 2);
     return told.text;
   };
-  CHECK(said("--peers -4").find("--peers") != std::string::npos);
-  CHECK(said("--peers 0").find("--peers") != std::string::npos);
+  const auto more = "\nRun 'shoal help bench averaging' for more information.\n";
+  CHECK(said("--peers -4") == std::string("--peers: '-4' is no number from 2 to 4194304") + more);
+  CHECK(said("--peers x") == std::string("--peers: 'x' is no number from 2 to 4194304") + more);
   CHECK(said("--peers 16 --grid 3x3") ==
         "error: --grid: 16 peers do not fit in the 9 cells of 3x3\n");
   CHECK(said("--delay 50") == "error: --delay: '50' has no unit: write 50ms or 50s\n");
@@ -48,6 +49,21 @@ TEST_CASE("bench averaging reads its values as scenarios do and refuses those wi
   const auto fine = run_program(here.path, "bench averaging --peers 4 --failure 5% --delay 50ms "
                                            "--rate 20Mbit --rounds 2 --restarts 1");
   CHECK_MESSAGE(fine.status == 0, fine.text);
+}
+
+TEST_CASE("a command without what it needs shows its form") {
+  scratch_folder here;
+  const auto said = [&](const char* command) {
+    const auto told = run_program(here.path, command);
+    CHECK(told.status == 2);
+    return told.text.substr(0, told.text.find('\n'));
+  };
+  CHECK(said("run") == "scenario is required: shoal run SCENARIO [OPTION]...");
+  CHECK(said("diff a") == "B is required: shoal diff A B [OPTION]...");
+  CHECK(said("status") == "--join is required: shoal status --join HOST:PORT [OPTION]...");
+  CHECK(said("keys show").starts_with("PATH is required: shoal keys show PATH"));
+  CHECK(said("chaos --only x") == "--only: 'x' is not a value of this option");
+  CHECK(said("schema x") == "The following argument was not expected: x");
 }
 
 TEST_CASE("explain without a question lists the rounds that are worth a look") {

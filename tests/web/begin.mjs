@@ -79,6 +79,10 @@ await until("a contribution of the friend", () => {
   return contributed();
 }, 120);
 await until("the friend on the page", async () => (await page.$$eval("#panel-round-table tbody tr", (rows) => rows.map((row) => row.children[4]?.textContent))).includes("2"), 60);
+// The friend writes no directory here and cannot be dialled, and has a row all the same.
+const row = (name) => page.$$eval("#panel-nodes tbody tr", (rows, name) => rows.map((row) => [...row.children].map((cell) => cell.textContent)).find((cells) => cells[0] === name), name);
+await until("a row of the friend", async () => (await row("ada"))?.[1] === "linked", 60);
+check((await row("ada"))[4] === "dials only" && (await row("home-0"))[1] === "running", `the rows are ${await row("ada")} and ${await row("home-0")}`);
 await checkWidth(page);
 await picture(page, "begun-1400");
 await page.close();
@@ -88,6 +92,34 @@ process.kill(begun.pid, "SIGTERM");
 await until("the end", () => begun.exitCode !== null || begun.signalCode !== null, 90);
 for (const name of ["shard-0", "home-0"]) check(fs.existsSync(path.join(home, "out", name, "summary.json")), `${name} wrote no summary`);
 joined.kill("SIGTERM");
+await until("the friend's end", () => joined.exitCode !== null || joined.signalCode !== null, 60);
+
+// The next start finds nobody, and goes on from the last checkpoint.
+const steps = JSON.parse(fs.readFileSync(path.join(home, "out/home-0/summary.json"), "utf8")).epochs;
+const again = spawn(path.join(home, "start"), [], { ...shell, detached: true, stdio: ["ignore", "pipe", "pipe"] });
+let saidAgain = "";
+again.stdout.on("data", (text) => (saidAgain += text));
+again.stderr.on("data", (text) => (saidAgain += text));
+process.on("exit", () => {
+  try {
+    process.kill(-again.pid, "SIGTERM");
+  } catch {
+    // The process group has ended.
+  }
+});
+await until("the second start", () => {
+  if (again.exitCode !== null) throw new Error(`it ended with ${again.exitCode}: ${saidAgain}`);
+  return /its page: (\S+)/.test(saidAgain);
+}, 120);
+check(saidAgain.includes(`going on from out/home-0/final.ckpt, step ${steps}`), `the second start said: ${saidAgain}`);
+check(fs.existsSync(path.join(home, `start-${steps}.ckpt`)) && fs.existsSync(path.join(home, "earlier.1/home-0/summary.json")), "the checkpoint or the first run is missing");
+const reached = () => {
+  const file = path.join(home, "out/home-0/contribution.txt");
+  return fs.existsSync(file) ? Number(/last_epoch: (\d+)/.exec(fs.readFileSync(file, "utf8"))?.[1] ?? 0) : 0;
+};
+await until("a step after those of the first start", () => reached() > steps, 120);
+process.kill(again.pid, "SIGTERM");
+await until("the second end", () => again.exitCode !== null || again.signalCode !== null, 90);
 const twice = spawn(shoal, ["new", "reef", "--from", "page", "-y"], shell);
 let refusal = "";
 twice.stderr.on("data", (text) => (refusal += text));

@@ -3,7 +3,7 @@
 import { type Context, nothing } from "./chart";
 import { copyable, h, search, table, type TableState } from "./dom";
 import { bytes, compact, count, number, rate, seconds } from "./format";
-import type { View } from "./view";
+import type { Node_, View } from "./view";
 
 const joinState = { as: "", name: "", dialled: true, address: "0.0.0.0:7000", moderator: "moderator" };
 
@@ -82,12 +82,14 @@ export function join(context: Context): Node[] {
 }
 
 const nodeState: TableState & { filter: string } = { by: -1, down: false, filter: "" };
-const stateText: Record<string, string> = { running: "running", ended: "ended", interrupted: "left", silent: "silent" };
+const stateText: Record<string, string> = { running: "running", ended: "ended", interrupted: "left", silent: "silent", linked: "linked" };
+const stateTitle: Record<string, string> = { silent: "the host writes no more, and did not announce that it leaves", linked: "other hosts have links with it; it cannot be dialled, so only it has its figures" };
+const isThere = (n: Node_): boolean => n.state === "running" || n.state === "linked";
 
 export function nodes(context: Context, show: (directory: string) => (() => void) | null): Node[] {
   const all = context.view.nodes ?? [];
   const rows = all.filter((n) => `${n.name} ${n.group} ${n.region} ${n.address} ${n.state}`.includes(nodeState.filter));
-  const there = all.filter((n) => n.state === "running").length;
+  const there = all.filter(isThere).length;
   return [
     h("p", {}, there > 0 ? `${count(there)} of ${count(all.length)} run. ` : `${count(all.length)} ${all.length === 1 ? "host has" : "hosts have"} been there. `, h("small", { class: "note" }, "A row for each life of a host; a name opens what that host saw itself.")),
     ...(all.length > 8 ? [h("div", { class: "controls" }, search("Find a host, group, address or state", nodeState.filter, (value) => {
@@ -97,19 +99,19 @@ export function nodes(context: Context, show: (directory: string) => (() => void
     table(rows, [
       { title: "host", value: (n) => n.name, text: (n) => {
         const open = show(n.directory);
-        return h("span", {}, h("span", { class: `status ${n.state === "running" ? "here" : "gone"}` }), open ? h("button", { type: "button", class: "link", onclick: open }, n.name) : n.name);
+        return h("span", {}, h("span", { class: `status ${isThere(n) ? "here" : "gone"}` }), open ? h("button", { type: "button", class: "link", onclick: open }, n.name) : n.name);
       } },
-      { title: "state", value: (n) => stateText[n.state] ?? n.state, text: (n) => h("span", { class: n.state === "silent" ? "bad" : "", title: n.state === "silent" ? "the host writes no more, and did not announce that it leaves" : "" }, stateText[n.state] ?? n.state) },
+      { title: "state", value: (n) => stateText[n.state] ?? n.state, text: (n) => h("span", { class: n.state === "silent" ? "bad" : "", title: stateTitle[n.state] ?? "" }, stateText[n.state] ?? n.state) },
       { title: "like", value: (n) => n.group },
       { title: "region", value: (n) => n.region },
       { title: "address", value: (n) => n.address || "dials only" },
       { title: "came", value: (n) => n.began, number: true, text: (n) => seconds(n.began) },
       { title: "last sign", value: (n) => n.last, number: true, text: (n) => seconds(n.last) },
-      { title: "epoch", value: (n) => n.epoch, number: true, text: (n) => (n.group === "shard" ? "–" : count(n.epoch)) },
+      { title: "epoch", value: (n) => n.epoch, number: true, text: (n) => (n.group === "shard" || n.state === "linked" ? "–" : count(n.epoch)) },
       { title: "rounds", value: (n) => n.rounds + n.not_ok, number: true, text: (n) => (n.rounds + n.not_ok === 0 ? "–" : n.not_ok === 0 ? count(n.rounds) : `${count(n.rounds + n.not_ok)}, ${count(n.not_ok)} not ok`) },
       { title: "samples", value: (n) => n.samples, number: true, text: (n) => (n.samples === 0 ? "–" : compact(n.samples)) },
       { title: "samples/s", value: (n) => n.rate, number: true, text: (n) => (n.samples === 0 ? "–" : number(n.rate)) },
-      { title: "sent", value: (n) => n.sent, number: true, text: (n) => bytes(n.sent) },
+      { title: "sent", value: (n) => n.sent, number: true, text: (n) => (n.state === "linked" ? "–" : bytes(n.sent)) },
     ], nodeState, context.again, { most: 100, caption: "Hosts of the cluster" }),
   ];
 }

@@ -55,7 +55,7 @@ export interface Node_ {
   region: string;
   address: string;
   directory: string;
-  state: "running" | "ended" | "interrupted" | "silent";
+  state: "running" | "ended" | "interrupted" | "silent" | "linked";
   began: number;
   last: number;
   epoch: number;
