@@ -93,7 +93,7 @@ std::string unknown_option(const CLI::App& app) {
 }
 
 std::string parse_error_text(const CLI::App& app, const CLI::ParseError& error) {
-  const std::string said = error.what();
+  std::string said = error.what();
   std::smatch part;
   // CLI11 prints the limits of whole numbers with six decimals.
   if (std::regex_match(

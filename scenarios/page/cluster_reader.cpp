@@ -206,6 +206,7 @@ std::uint64_t bytes_of(const member& of) {
 /// Returns the bytes sent by all nodes, without the receivers' regions.
 std::vector<sent_bytes> sent_so_far(const std::vector<member>& nodes) {
   std::vector<sent_bytes> out;
+  out.reserve(nodes.size());
   for (const member& one : nodes)
     out.push_back({one.facts.made_by.node,
                    {},
@@ -473,6 +474,7 @@ result<std::unique_ptr<run_view>> read_cluster_view(const fs::path& folder,
   out->epoch_rows(epochs_text(*record));
 
   std::vector<run_view::node> shown;
+  shown.reserve(nodes.size() + distant.size());
   for (const member& one : nodes) shown.push_back(as_shown(one));
   for (const distant_node& one : distant) {
     if (std::any_of(shown.begin(), shown.end(),

@@ -26,9 +26,10 @@ std::string_view trimmed(std::string_view text) {
 std::size_t after_quote(std::string_view text, std::size_t at) {
   const char quote = text[at];
   for (std::size_t i = at + 1; i < text.size(); ++i) {
-    if (text[i] == '\\' && quote == '"')
-      ++i;
-    else if (text[i] == quote && quote == '\'' && i + 1 < text.size() && text[i + 1] == quote)
+    const bool escapes = text[i] == '\\' && quote == '"';
+    const bool doubled =
+        text[i] == quote && quote == '\'' && i + 1 < text.size() && text[i + 1] == quote;
+    if (escapes || doubled)
       ++i;
     else if (text[i] == quote)
       return i + 1;

@@ -427,12 +427,14 @@ TEST_CASE("a scenario with record.export has the exports of its run, and the sam
                                  "--pcapng e")
               .status == 0);
   const std::string event_file = "/events.out.tfevents.0000000000.shoal";
-  for (const auto& [of_run, of_command] : {std::pair<std::string, std::string>{"run.pftrace", "a"},
-                                           {"tensorboard" + event_file, "b" + event_file},
-                                           {"tables/rounds.csv", "c/rounds.csv"},
-                                           {"tables/transfers.csv", "c/transfers.csv"},
-                                           {"metrics.txt", "d"},
-                                           {"run.pcapng", "e"}}) {
+  for (const auto& [first, second] : {std::pair<std::string, std::string>{"run.pftrace", "a"},
+                                      {"tensorboard" + event_file, "b" + event_file},
+                                      {"tables/rounds.csv", "c/rounds.csv"},
+                                      {"tables/transfers.csv", "c/transfers.csv"},
+                                      {"metrics.txt", "d"},
+                                      {"run.pcapng", "e"}}) {
+    // A lambda of clang 14, as CHECK_MESSAGE has one, takes no structured binding.
+    const std::string &of_run = first, &of_command = second;
     CHECK(here.read("x/export/" + of_run).size() > 100);
     CHECK_MESSAGE(here.read("x/export/" + of_run) == here.read(of_command), of_run);
   }
