@@ -16,8 +16,7 @@ span_chain::span_chain(std::uint32_t layers, std::size_t samples, std::size_t mo
 
 /// Appends the tokens of [samples, time, width] from the `skip`-th on, token by token.
 void span_chain::append(std::vector<float>& to, std::span<const float> activations,
-                        std::size_t skip) const {
-  const auto time = activations.size() / row();
+                        std::size_t time, std::size_t skip) const {
   for (auto t = skip; t < time; ++t)
     for (std::size_t s = 0; s < samples_; ++s) {
       const auto from = activations.subspan((s * time + t) * width_, width_);
@@ -30,7 +29,7 @@ void span_chain::feed(std::span<const float> activations) {
   auto& first = spans_.front();
   SHOAL_CHECK(activations.size() % row() == 0 && first.known + time <= most_,
               "whole tokens, and no more than the session was opened for");
-  append(first.history, activations, 0);
+  append(first.history, activations, time, 0);
   first.known += time;
 }
 
@@ -154,20 +153,21 @@ void span_chain::sent(const request& what, std::uint64_t token) {
 bool span_chain::answered(std::uint64_t token, std::span<const float> activations) {
   if (!flight_ || flight_->token != token) return false;
   auto& span = spans_[flight_->span];
-  if (activations.size() != (flight_->upto - span.have) * row()) return false;
+  const auto time = flight_->upto - span.have;
+  if (activations.size() != time * row()) return false;
   const auto from = std::exchange(span.have, flight_->upto);
   span.once = std::max(span.once, span.have);
   span.order.clear();
   if (const auto next = flight_->span + 1; next < spans_.size()) {
     auto& after = spans_[next];
     SHOAL_CHECK(after.known >= from, "outputs come without a gap");
-    append(after.history, activations, std::min(after.known, span.have) - from);
+    append(after.history, activations, time, std::min(after.known, span.have) - from);
     after.known = std::max(after.known, span.have);
   } else {
     SHOAL_CHECK(out_known_ >= from, "outputs come without a gap");
     const auto skip = std::min(out_known_, span.have) - from;
-    append(output_, activations, skip);
-    if (keeps_outputs_) append(passed_, activations, skip);
+    append(output_, activations, time, skip);
+    if (keeps_outputs_) append(passed_, activations, time, skip);
     out_known_ = std::max(out_known_, span.have);
   }
   flight_.reset();

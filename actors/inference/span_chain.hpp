@@ -141,7 +141,8 @@ private:
   };
 
   std::size_t row() const noexcept { return samples_ * width_; }
-  void append(std::vector<float>& to, std::span<const float> activations, std::size_t skip) const;
+  void append(std::vector<float>& to, std::span<const float> activations, std::size_t time,
+              std::size_t skip) const;
   void open(one_span& span);
   /// Forgets the tokens from `length` on, in a span or in what has left the chain.
   void shorten(one_span& span, std::size_t length);
