@@ -92,9 +92,9 @@ void micro_batch::settle(std::uint32_t hop) {
   at_[hop].backward = progress::counted;
 }
 
-bool micro_batch::done() const {
-  return std::all_of(at_.begin(), at_.end(),
-                     [](const auto& one) { return one.backward == progress::counted; });
+std::uint32_t micro_batch::counted_hops() const {
+  return static_cast<std::uint32_t>(std::count_if(
+      at_.begin(), at_.end(), [](const auto& one) { return one.backward == progress::counted; }));
 }
 
 } // namespace shoal::actors

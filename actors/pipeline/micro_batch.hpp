@@ -62,7 +62,8 @@ public:
   void settle(std::uint32_t hop);
 
   /// Every hop has counted.
-  bool done() const;
+  bool done() const { return counted_hops() == at_.size(); }
+  std::uint32_t counted_hops() const;
 
 private:
   enum class progress : std::uint8_t { none, sent, answered, counted };

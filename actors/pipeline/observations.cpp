@@ -21,6 +21,10 @@ std::string stage_joined::logged_fields() const {
   return fmt::format(R"("stage":{},"epoch":{},"bytes":{})", stage, epoch, bytes);
 }
 
+std::string stage_lost::logged_fields() const {
+  return fmt::format(R"("stage":{},"epoch":{})", stage, epoch);
+}
+
 std::string stage_left::logged_fields() const {
   return fmt::format(R"("from":{},"to":{})", from, to);
 }
@@ -34,6 +38,13 @@ std::string_view to_string(task_failure why) noexcept {
       "peer_gone",  "silent",     "other_epoch", "other_stage",
       "bad_values", "queue_full", "not_ready",   "gradient_gone"};
   return names[static_cast<std::size_t>(why)];
+}
+
+std::string batch_stepped::logged_fields() const {
+  std::uint64_t count = 0;
+  for (const auto& range : samples) count += range.count;
+  return fmt::format(R"("epoch":{},"group":"{}","samples":{},"hops":{},"of":{})", epoch,
+                     group.hex(), count, hops_included, hops_total);
 }
 
 std::string stage_task_failed::logged_fields() const {

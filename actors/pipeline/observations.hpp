@@ -44,6 +44,15 @@ struct stage_joined {
   std::string logged_fields() const;
 };
 
+/// No peer had the state of a stage any more. A peer begins anew with the first state, at the epoch
+/// of the other stages.
+struct stage_lost {
+  static constexpr std::string_view observed_as = "stage_lost";
+  std::uint32_t stage = 0;
+  std::uint64_t epoch = 0;
+  std::string logged_fields() const;
+};
+
 /// A peer leaves a stage for another one.
 struct stage_left {
   static constexpr std::string_view observed_as = "stage_left";
@@ -91,6 +100,18 @@ struct batch_trained {
   std::uint64_t repeated = 0; ///< hops that were computed again because their peer was lost, before
                               ///< the batch was closed
   bool dropped = false;       ///< a stage had gone on before the part was done
+  std::string logged_fields() const;
+};
+
+/// The model has made the step of a batch, and gradients of these samples of a trainer are in it.
+/// `group` names the step. The gradients have counted in `hops_included` hops (stage_model.hpp).
+struct batch_stepped {
+  static constexpr std::string_view observed_as = "batch_stepped";
+  std::uint64_t epoch = 0; ///< the batch's
+  group_id group;
+  std::vector<sample_range> samples;
+  std::uint32_t hops_included = 0, hops_total = 0;
+  double loss = 0; ///< the mean loss of the samples
   std::string logged_fields() const;
 };
 

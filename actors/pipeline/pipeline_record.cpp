@@ -45,13 +45,13 @@ std::optional<stage_record> stage_record::unpack(const payload& from) {
 }
 
 payload trainer_record::pack() const {
-  return packed(std::array<std::uint64_t, 1>{closed});
+  return packed(std::array<std::uint64_t, 2>{closed, samples});
 }
 
 std::optional<trainer_record> trainer_record::unpack(const payload& from) {
-  const auto in = unpacked<1>(from);
+  const auto in = unpacked<2>(from);
   if (!in) return std::nullopt;
-  return trainer_record{(*in)[0]};
+  return trainer_record{(*in)[0], (*in)[1]};
 }
 
 } // namespace shoal::actors

@@ -27,9 +27,10 @@ struct stage_record {
   static std::optional<stage_record> unpack(const payload& from);
 };
 
-/// A trainer. It has computed its part of all batches before `closed`.
+/// A trainer. It has computed its part of all batches before `closed`. Its part of the last of them
+/// had `samples` samples.
 struct trainer_record {
-  std::uint64_t closed = 0;
+  std::uint64_t closed = 0, samples = 0;
   bool operator==(const trainer_record&) const = default;
 
   payload pack() const;

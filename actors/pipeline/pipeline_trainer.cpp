@@ -1,9 +1,15 @@
 #include "actors/pipeline/pipeline_trainer.hpp"
 
+#include "actors/data/data_shard.hpp"
+#include "actors/data/observations.hpp"
+#include "actors/data/sample_ranges.hpp"
 #include "actors/dht/host_record.hpp"
 #include "actors/observe.hpp"
 #include "actors/pipeline/stage_peer.hpp"
+#include "actors/pipeline/staged_workload.hpp"
+#include "actors/training/observations.hpp"
 #include "kernels/base/check.hpp"
+#include "kernels/base/digest.hpp"
 
 #include <caf/actor_cast.hpp>
 
@@ -16,6 +22,11 @@ namespace shoal::actors {
 using pass_kind = micro_batch::task_kind;
 
 namespace {
+
+constexpr std::uint64_t shard_token = 1;
+constexpr std::uint64_t no_batch_yet = ~std::uint64_t{0};
+// The states of this epoch and the next one are of use.
+constexpr std::size_t kept_ids = 4;
 
 task_failure failure_of(task_refusal why) {
   switch (why) {
@@ -32,7 +43,51 @@ task_failure failure_of(task_refusal why) {
   }
 }
 
+/// The name of the step that leads to a state of the whole model.
+group_id step_to(const state_id& whole) {
+  hasher name;
+  name.add(std::string_view{"shoal.pipeline.step"}).add(whole.high).add(whole.low);
+  return group_id::from(name.finish());
+}
+
+payload bytes_of(const sample_job& job) {
+  if (job.blocks.size() == 1) return job.blocks.front().data;
+  std::uint64_t bytes = 0;
+  for (const auto& block : job.blocks) bytes += block.data.size();
+  if (job.blocks.front().data.is_size_only()) return payload::size_only(bytes);
+  std::vector<std::byte> out;
+  out.reserve(bytes);
+  for (const auto& block : job.blocks) {
+    const auto part = block.data.bytes();
+    out.insert(out.end(), part.begin(), part.end());
+  }
+  return payload{std::move(out)};
+}
+
 } // namespace
+
+/// The trainer's side of the data shard's protocol. Samples of the batch under way count as
+/// computed, so that their leases are renewed.
+struct pipeline_trainer::stream final : shard_client::io {
+  explicit stream(pipeline_trainer& owner) : of(owner), shard(*this, owner.options_.shard, held) {}
+  void send(const caf::actor& to, caf::message content) override {
+    of.send(to, std::move(content));
+  }
+  const caf::actor& self() override { return of.address(); }
+  void watch(const caf::actor& whom) override { of.monitor(whom); }
+  void unwatch(const caf::actor& whom) override { of.demonitor(whom); }
+  void look_up_shards() override {
+    of.send(of.options_.dht, lookup{std::string{data_shard_key}, of.address(), shard_token});
+  }
+  void look_up_shards_in(duration wait) override { of.set_timer(wait, shard_timer); }
+  bool failpoint(std::string_view branch) override { return of.here().failpoint(branch); }
+
+  pipeline_trainer& of;
+  held_samples held;
+  shard_client shard;
+};
+
+pipeline_trainer::~pipeline_trainer() = default;
 
 pipeline_trainer::pipeline_trainer(caf::actor_config& config, host& on,
                                    pipeline_trainer_config options)
@@ -45,20 +100,42 @@ pipeline_trainer::pipeline_trainer(caf::actor_config& config, host& on,
 void pipeline_trainer::on_exit() {
   options_.dht = nullptr;
   options_.samples = nullptr;
+  options_.shard.find_shard = nullptr;
+  options_.wants_states = nullptr;
+  options_.on_states = nullptr;
+  gathering_.reset();
+  stream_.reset();
   peers_.clear();
   passes_.clear();
   protocol_actor::on_exit();
 }
 
 caf::behavior pipeline_trainer::make_behavior() {
+  if (!options_.samples) stream_ = std::make_unique<stream>(*this);
+  here().observe(phase_changed{peer_phase::joining, 0, {}});
   refresh();
   return {
       [this](const stage_output& m) { receive(m); },
       [this](const stage_counted& m) { receive(m); },
       [this](const stage_refused& m) { receive(m); },
       [this](const found& m) { receive(m); },
+      [this](const samples& m) { receive(m); },
+      [this](const stage_state& m) { receive(m); },
+      [this](const lease_lost& m) { receive(m); },
+      [this](const commit_received& m) {
+        if (stream_ && !stream_->shard.on(m, current_sender()))
+          misbehaviour(0, "commit_received: from a stranger");
+      },
+      [this](const not_primary& m) {
+        if (stream_) stream_->shard.on(m, current_sender(), now());
+      },
       [this](const tick& t) {
         if (t.kind == refresh_timer) return refresh();
+        if (t.kind == drain) return leave();
+        if (t.kind == shard_timer) {
+          if (stream_) stream_->shard.look_up_due(now());
+          return;
+        }
         // Silence of a peer that has the task.
         const auto late = flights_.find(t.token);
         if (late == flights_.end()) return;
@@ -71,19 +148,43 @@ caf::behavior pipeline_trainer::make_behavior() {
 // -- records --------------------------------------------------------------------------------------
 
 void pipeline_trainer::refresh() {
+  set_timer(options_.refresh, refresh_timer);
+  if (draining_) return;
   publish();
+  if (stream_) {
+    send(options_.dht, lookup{trainers_key(options_.run), address(), 0});
+    if (!stream_->shard.connected()) stream_->shard.look_up(now());
+    stream_->shard.request(now());
+  }
   for (std::uint32_t s = 0; s < options_.model->stages(); ++s)
     send(options_.dht, lookup{stage_key(options_.run, s), address(), 0});
-  set_timer(options_.refresh, refresh_timer);
 }
 
 void pipeline_trainer::publish() {
+  if (draining_) return;
+  // The stages wait for each trainer. One without a batch lets them go on, and has a part of the
+  // next batch.
+  const trainer_record mine{joined_ ? closed_ : no_batch_yet, part_};
   send(options_.dht, store{trainers_key(options_.run),
-                           host_record(here(), address(), trainer_record{closed_}.pack(),
-                                       options_.record_lifetime)});
+                           host_record(here(), address(), mine.pack(), options_.record_lifetime)});
+}
+
+void pipeline_trainer::read_trainers(const found& m) {
+  std::set<peer_id> read{here().id()};
+  for (const auto& each : m.records)
+    if (each->address && trainer_record::unpack(each->value))
+      read.insert(here().peer_of(caf::actor_cast<caf::strong_actor_ptr>(each->address)));
+  read.erase(0);
+  trainers_.assign(read.begin(), read.end());
 }
 
 void pipeline_trainer::receive(const found& m) {
+  if (draining_) return;
+  if (m.token == shard_token) {
+    if (stream_) stream_->shard.found(m.records, now());
+    return;
+  }
+  if (m.key == trainers_key(options_.run)) return read_trainers(m);
   for (const auto& each : m.records) {
     const auto record = stage_record::unpack(each->value);
     if (!record || !each->address || record->stage >= options_.model->stages() ||
@@ -96,6 +197,11 @@ void pipeline_trainer::receive(const found& m) {
     one.address = each->address;
     one.stage = record->stage;
     one.epoch = record->epoch;
+    auto& ids = ids_[record->epoch];
+    ids.resize(options_.model->stages());
+    // If a stage has split, its first record counts.
+    if (ids[record->stage].is_zero()) ids[record->stage] = record->state;
+    if (ids_.size() > kept_ids) ids_.erase(ids_.begin());
     if (!std::exchange(one.watched, true)) monitor(one.address);
     if (one.epoch == epoch_ && at_ != progress::none) wiring_[one.stage].join(peer);
   }
@@ -103,6 +209,7 @@ void pipeline_trainer::receive(const found& m) {
 }
 
 void pipeline_trainer::on_down(const caf::actor_addr& whom) {
+  if (stream_) stream_->shard.down(whom, now());
   const auto gone = std::find_if(peers_.begin(), peers_.end(), [&](const auto& one) {
     return caf::actor_cast<caf::actor_addr>(one.second.address) == whom;
   });
@@ -136,30 +243,54 @@ bool pipeline_trainer::stepped(std::uint32_t stage) const {
   });
 }
 
+state_id pipeline_trainer::whole_at(std::uint64_t epoch) const {
+  const auto found = ids_.find(epoch);
+  if (found == ids_.end() || std::any_of(found->second.begin(), found->second.end(),
+                                         [](const auto& one) { return one.is_zero(); }))
+    return {};
+  return whole_state_id(found->second);
+}
+
 void pipeline_trainer::decide() {
   const auto epoch = common_epoch();
   if (at_ != progress::none) {
     if (epoch && *epoch > epoch_) {
-      drop_batch();
+      end_batch();
     } else {
       for (std::uint32_t s = 0; s < options_.model->stages() && at_ != progress::none; ++s)
         if (stepped(s)) settle(s);
     }
   }
   if (at_ != progress::none) return pump();
-  if (epoch && *epoch >= closed_ && (options_.epochs == 0 || *epoch < options_.epochs))
-    begin_batch(*epoch);
+  // A newcomer waits until all stages are at one step, and has a part of the next batch.
+  if (!epoch || (!joined_ && whole_at(*epoch).is_zero())) return;
+  if (*epoch >= closed_ && (options_.epochs == 0 || *epoch < options_.epochs)) begin_batch(*epoch);
 }
 
 void pipeline_trainer::begin_batch(std::uint64_t epoch) {
+  const bool first = !std::exchange(joined_, true);
+  if (first || epoch != model_epoch_) {
+    if (!first) here().observe(adopted{epoch, whole_at(epoch), 0});
+    here().observe(phase_changed{peer_phase::computing, epoch, whole_at(epoch)});
+    model_epoch_ = epoch;
+  }
+  if (first) publish();
   epoch_ = epoch;
   at_ = progress::open;
   reported_ = false;
+  // All trainers with a record share the batch.
+  const std::uint64_t mine =
+      options_.samples ? options_.trainer
+                       : static_cast<std::uint64_t>(
+                             std::count_if(trainers_.begin(), trainers_.end(),
+                                           [this](peer_id other) { return other < here().id(); }));
+  const std::uint64_t all =
+      options_.samples ? options_.trainers : std::max<std::uint64_t>(mine + 1, trainers_.size());
   const auto part = [&](std::uint64_t i) {
-    return epoch * options_.target_batch + options_.target_batch * i / options_.trainers;
+    return epoch * options_.target_batch + options_.target_batch * i / all;
   };
-  first_sample_ = next_sample_ = part(options_.trainer);
-  end_sample_ = part(options_.trainer + 1);
+  first_sample_ = next_sample_ = part(mine);
+  end_sample_ = part(mine + 1);
   repeated_ = 0;
   for (auto& [peer, one] : peers_)
     if (one.epoch == epoch_)
@@ -172,6 +303,7 @@ void pipeline_trainer::begin_batch(std::uint64_t epoch) {
 void pipeline_trainer::close_batch() {
   at_ = progress::closed;
   closed_ = epoch_ + 1;
+  part_ = end_sample_ - first_sample_;
   if (!std::exchange(reported_, true)) report(false);
   publish();
   for (const auto& [peer, one] : peers_) send(one.address, batch_closed{epoch_});
@@ -184,20 +316,116 @@ void pipeline_trainer::report(bool dropped) {
 }
 
 /// The batch is over, or goes on without the rest of this trainer's part.
-void pipeline_trainer::drop_batch() {
+void pipeline_trainer::end_batch() {
   if (!std::exchange(reported_, true)) report(true);
   at_ = progress::none;
+  state_id after;
+  note_step(after);
+  hand_in(step_to(after));
   passes_.clear();
   losses_.clear();
   flights_.clear();
+  ranges_.clear();
+  trained_.clear();
   if (closed_ > epoch_) return;
   closed_ = epoch_ + 1;
+  part_ = next_sample_ - first_sample_;
   publish();
+}
+
+/// The whole model is at the next step, if the records show all of both states. Otherwise `after`
+/// is an id that names this trainer's batch alone.
+void pipeline_trainer::note_step(state_id& after) {
+  const auto before = whole_at(epoch_);
+  after = whole_at(epoch_ + 1);
+  gather(epoch_ + 1);
+  if (!before.is_zero() && !after.is_zero()) {
+    model_epoch_ = epoch_ + 1;
+    return here().observe(actors::stepped{epoch_ + 1, before, after, step_to(after)});
+  }
+  hasher name;
+  name.add(std::string_view{"shoal.pipeline.batch"}).add(here().id()).add(epoch_);
+  after = state_id::from(name.finish());
+}
+
+/// Commits the samples of the batch. The shard leases those again that have counted nowhere.
+void pipeline_trainer::hand_in(const group_id& step) {
+  if (!stream_) return;
+  commit out;
+  out.epoch = epoch_;
+  out.group = step;
+  out.parts_total = options_.model->hops();
+  struct part {
+    std::vector<sample_range> samples;
+    std::uint64_t count = 0;
+    double loss_sum = 0;
+  };
+  std::map<std::uint32_t, part> by_hops;
+  for (const auto& [number, pass] : passes_) {
+    auto& into = by_hops[pass.counted_hops()];
+    for (const auto& range : ranges_.at(number)) append_range(into.samples, range);
+    into.count += pass.count();
+    into.loss_sum += losses_[number];
+  }
+  for (auto& [hops, of] : by_hops) {
+    stream_->held.drop_computed(of.samples);
+    if (hops == 0) {
+      stream_->shard.give_back(std::move(of.samples));
+      continue;
+    }
+    here().observe(batch_stepped{epoch_, step, of.samples, hops, out.parts_total,
+                                 of.loss_sum / static_cast<double>(of.count)});
+    out.entries.push_back({here().id(), std::move(of.samples), hops});
+  }
+  if (out.entries.empty()) return;
+  stream_->shard.hand_in(std::move(out));
+}
+
+/// The stages wait for this trainer's part of the next batch, so they all stay at this epoch.
+void pipeline_trainer::gather(std::uint64_t epoch) {
+  if (!options_.wants_states || !options_.wants_states(epoch)) return;
+  gathering_.emplace();
+  gathering_->epoch = epoch;
+  gathering_->states.resize(options_.model->stages());
+  gathering_->donors.resize(options_.model->stages());
+  for (std::uint32_t s = 0; s < options_.model->stages(); ++s) ask_for_state(s);
+}
+
+void pipeline_trainer::ask_for_state(std::uint32_t stage) {
+  const auto donor = std::find_if(peers_.begin(), peers_.end(), [&](const auto& one) {
+    return one.second.stage == stage && one.second.epoch == gathering_->epoch;
+  });
+  if (donor == peers_.end()) return gathering_.reset();
+  gathering_->donors[stage] = donor->second.address;
+  send(donor->second.address, stage_state_request{address(), stage});
+}
+
+void pipeline_trainer::receive(const stage_state& m) {
+  if (!gathering_ || m.stage >= gathering_->donors.size() ||
+      !sent_by(gathering_->donors[m.stage]) || gathering_->states[m.stage])
+    return;
+  auto made = state_of(m, *options_.initial[m.stage]);
+  // The stage has gone on, or the donor lies. The next epoch has another chance.
+  if (!made || made->epoch != gathering_->epoch) return gathering_.reset();
+  gathering_->states[m.stage] = std::move(made);
+  if (std::any_of(gathering_->states.begin(), gathering_->states.end(),
+                  [](const auto& one) { return !one; }))
+    return;
+  options_.on_states(std::exchange(gathering_, std::nullopt)->states);
+}
+
+void pipeline_trainer::leave() {
+  if (std::exchange(draining_, true)) return;
+  if (at_ != progress::none) end_batch();
+  send(options_.dht, withdraw{trainers_key(options_.run), host_subkey(here())});
+  if (!stream_) return;
+  stream_->shard.give_back(stream_->held.take_ready());
+  stream_->shard.stop();
 }
 
 /// The stage has made its step. So it has all samples of a batch that was closed once.
 void pipeline_trainer::settle(std::uint32_t stage) {
-  if (!reported_) return drop_batch();
+  if (!reported_) return end_batch();
   for (auto& [number, pass] : passes_)
     for (std::uint32_t hop = 0; hop < options_.model->hops(); ++hop)
       if (options_.model->stage_of(hop) == stage) pass.settle(hop);
@@ -211,10 +439,13 @@ void pipeline_trainer::pump() {
   };
   while (next_sample_ < end_sample_ && under_way() < options_.in_flight) {
     const auto count = std::min(options_.micro_batch, end_sample_ - next_sample_);
+    auto next = take(count);
+    if (!next) break; // until the shard has sent them
     const auto number = ++numbers_;
-    passes_.emplace(std::piecewise_construct, std::forward_as_tuple(number),
-                    std::forward_as_tuple(number, options_.model->hops(),
-                                          options_.samples(next_sample_, count), count));
+    passes_.emplace(
+        std::piecewise_construct, std::forward_as_tuple(number),
+        std::forward_as_tuple(number, options_.model->hops(), std::move(next->bytes), count));
+    ranges_[number] = std::move(next->ranges);
     next_sample_ += count;
   }
   bool all_done = next_sample_ == end_sample_;
@@ -224,6 +455,50 @@ void pipeline_trainer::pump() {
     for (const auto& due : pass.due()) dispatch(pass, due);
   }
   if (all_done) close_batch();
+}
+
+std::optional<pipeline_trainer::taken> pipeline_trainer::take(std::uint64_t count) {
+  if (!stream_) return taken{options_.samples(next_sample_, count), {}};
+  auto& held = stream_->held;
+  std::optional<taken> out;
+  if (held.ready() >= count) {
+    const auto job = held.take(count, options_.sample_bytes, now());
+    out.emplace();
+    out->bytes = bytes_of(job);
+    out->ranges = job.ranges();
+    held.add_computed(out->ranges, 0);
+  }
+  stream_->shard.request(now());
+  return out;
+}
+
+/// The gradient of a micro-batch has counted in every stage for the first time.
+void pipeline_trainer::trained(const micro_batch& pass) {
+  if (!stream_ || !trained_.insert(pass.number()).second) return;
+  here().observe(actors::trained{epoch_, ranges_.at(pass.number()), losses_[pass.number()]});
+}
+
+void pipeline_trainer::receive(const samples& m) {
+  if (!stream_ || draining_ || !stream_->shard.is_current(current_sender())) {
+    if (stream_ && stream_->shard.is_known(current_sender())) return;
+    return misbehaviour(0, "samples from a shard that was not asked");
+  }
+  const bool sized = options_.model->sized_values() != 0;
+  if (m.range.count == 0 || m.data.size() != m.range.count * options_.sample_bytes ||
+      (m.data.is_size_only() && !sized))
+    return misbehaviour(0, "samples of the wrong size");
+  stream_->shard.samples_came(m.range, now());
+  stream_->held.add_ready(m.range, m.data, options_.sample_bytes);
+  pump();
+}
+
+void pipeline_trainer::receive(const lease_lost& m) {
+  if (!stream_ || !stream_->shard.is_current(current_sender())) return;
+  stream_->held.drop_ready(m.ranges);
+  // Other trainers have these samples now. Their gradients stay in the stages' sums.
+  if (auto repeated = stream_->held.drop_computed(m.ranges); !repeated.empty())
+    here().observe(samples_reported{"repeated: in a batch of a trainer that lost their lease",
+                                    here().id(), epoch_, std::move(repeated)});
 }
 
 bool pipeline_trainer::dispatch(micro_batch& pass, micro_batch::task what) {
@@ -290,6 +565,7 @@ void pipeline_trainer::receive(const stage_counted& m) {
     return fail({m.number, {pass_kind::backward, m.hop}, sender_peer()},
                 task_failure::gradient_gone);
   pass->counted(m.hop, sender_peer());
+  if (pass->done()) trained(*pass);
   pump();
 }
 

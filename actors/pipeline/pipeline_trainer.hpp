@@ -3,11 +3,16 @@
 // until each stage has made its step. If a peer dies before that with gradients that have counted,
 // the trainer opens the batch again.
 //
-// The samples of the batch of epoch e have the indices [e * batch, (e + 1) * batch). Trainer i of n
-// takes the i-th of n equal parts. At most `in_flight` micro-batches are under way, because the
-// trainer holds their activations. Each hop is sent to the peer that the stage's wiring chooses
-// (stage_wiring.hpp). Another peer of the stage replaces one that is gone, refuses or is silent.
-// The gradients that have counted at a peer that is gone are computed again (micro_batch.hpp).
+// The trainer streams its samples from the data shard. Its part of a batch is the one of equal
+// parts that the trainers with a record share. When the model has made the step, the trainer
+// commits the samples of its part. A sample that has counted in some stages only is committed as
+// partial. A study without a shard gives `samples`
+// instead. The batch of epoch e then begins at index e * batch, and trainer i of n takes the i-th
+// of n equal parts. At most
+// `in_flight` micro-batches are under way, because the trainer holds their activations. Each hop is
+// sent to the peer that the stage's wiring chooses (stage_wiring.hpp). Another peer of the stage
+// replaces one that is gone, refuses or is silent. The gradients that have counted at a peer that
+// is gone are computed again (micro_batch.hpp).
 //
 //   none -> open -> closed -> none, when all stages have stepped
 //            ^         |
@@ -26,6 +31,8 @@
 #include "actors/pipeline/stage_model.hpp"
 #include "actors/pipeline/stage_wiring.hpp"
 #include "actors/protocol_actor.hpp"
+#include "actors/training/shard_client.hpp"
+#include "actors/training/workload.hpp"
 #include "kernels/compress/codec.hpp"
 
 #include <caf/actor_addr.hpp>
@@ -47,11 +54,18 @@ struct pipeline_trainer_config {
   std::uint32_t time = 0; ///< tokens of a sample between layers
   std::uint64_t target_batch = 64, micro_batch = 4;
   std::uint64_t epochs = 0; ///< the trainer sends nothing after this epoch; 0: never
-  std::uint32_t trainer = 0, trainers = 1;
   std::size_t in_flight = 8;
   kernels::codec activations = kernels::codec::none;
-  /// The bytes of the samples [first, first + count).
+  /// The bytes of the samples [first, first + count), in place of a data shard.
   std::function<payload(std::uint64_t first, std::uint64_t count)> samples;
+  std::uint32_t trainer = 0, trainers = 1; ///< with `samples`: the trainer's part of a batch
+  shard_client_config shard;               ///< without `samples`
+  std::uint64_t sample_bytes = 0;          ///< the same
+  /// True: the trainer downloads the states of all stages at this epoch. May be empty: never.
+  std::function<bool(std::uint64_t epoch)> wants_states;
+  /// Called with these states, in order.
+  std::function<void(const std::vector<state_ptr>&)> on_states;
+  std::vector<state_ptr> initial; ///< with `wants_states`: the states of the stages at epoch 0
   duration refresh = std::chrono::milliseconds(500);
   duration record_lifetime = std::chrono::seconds(10);
   duration forward_timeout = std::chrono::seconds(30), backward_timeout = std::chrono::seconds(75);
@@ -62,12 +76,17 @@ struct pipeline_trainer_config {
 
 class pipeline_trainer final : public protocol_actor {
 public:
+  /// tick{drain} tells the trainer to leave. It gives its samples back and sends nothing any more.
+  static constexpr std::uint32_t drain = 100;
+
+  ~pipeline_trainer() override;
   pipeline_trainer(caf::actor_config& config, host& on, pipeline_trainer_config options);
   caf::behavior make_behavior() override;
   void on_exit() override;
 
 private:
-  enum timer : std::uint32_t { refresh_timer, task_timer };
+  enum timer : std::uint32_t { refresh_timer, task_timer, shard_timer };
+  struct stream; // the samples of the data shard
   struct known_peer {
     caf::actor address;
     std::uint32_t stage = 0;
@@ -88,6 +107,9 @@ private:
   void receive(const stage_output& m);
   void receive(const stage_refused& m);
   void receive(const stage_counted& m);
+  void receive(const samples& m);
+  void receive(const lease_lost& m);
+  void read_trainers(const found& m);
   void on_down(const caf::actor_addr& whom) override;
 
   void decide();
@@ -95,10 +117,24 @@ private:
   std::optional<std::uint64_t> common_epoch() const;
   /// Whether a peer of the stage has made the step of the batch.
   bool stepped(std::uint32_t stage) const;
+  /// The id of the whole model's state; zero if the records have not shown all of it.
+  state_id whole_at(std::uint64_t epoch) const;
   void begin_batch(std::uint64_t epoch);
   void close_batch();
   void report(bool dropped);
-  void drop_batch();
+  void end_batch();
+  void hand_in(const group_id& step);
+  void note_step(state_id& after);
+  void leave();
+  void gather(std::uint64_t epoch);
+  void ask_for_state(std::uint32_t stage);
+  void receive(const stage_state& m);
+  struct taken {
+    payload bytes;
+    std::vector<sample_range> ranges;
+  };
+  std::optional<taken> take(std::uint64_t count);
+  void trained(const micro_batch& pass);
   void settle(std::uint32_t stage);
   void pump();
   bool dispatch(micro_batch& pass, micro_batch::task what);
@@ -110,13 +146,28 @@ private:
 
   pipeline_trainer_config options_;
   std::uint64_t epoch_ = 0, closed_ = 0;
+  std::uint64_t model_epoch_ = 0; // the last one that an observer has heard of
+  std::uint64_t part_ = 0;        // samples of the last part that was closed
+  bool joined_ = false, draining_ = false;
+  std::unique_ptr<stream> stream_; // null with options_.samples
+  /// A download of all stages' states.
+  struct gathering {
+    std::uint64_t epoch = 0;
+    std::vector<state_ptr> states;
+    std::vector<caf::actor> donors;
+  };
+  std::optional<gathering> gathering_;
   enum class progress : std::uint8_t { none, open, closed };
   progress at_ = progress::none;
   bool reported_ = false; // the batch was closed once
   std::uint64_t next_sample_ = 0, end_sample_ = 0, first_sample_ = 0;
   std::uint64_t numbers_ = 0, flights_made_ = 0;
   std::map<std::uint64_t, micro_batch> passes_;
-  std::map<std::uint64_t, double> losses_; // by micro-batch
+  std::map<std::uint64_t, double> losses_;                    // by micro-batch
+  std::map<std::uint64_t, std::vector<sample_range>> ranges_; // by micro-batch
+  std::set<std::uint64_t> trained_;                           // micro-batches that have been done
+  std::map<std::uint64_t, std::vector<state_id>> ids_;        // the stages' states, by epoch
+  std::vector<peer_id> trainers_;                             // with a record, ascending
   std::uint64_t repeated_ = 0;
   std::map<peer_id, known_peer> peers_;
   std::vector<stage_wiring> wiring_;

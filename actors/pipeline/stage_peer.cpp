@@ -58,12 +58,28 @@ state_ptr sized_stage_state(const stage_model& model, std::uint32_t stage, std::
   return out;
 }
 
+state_ptr state_of(const stage_state& m, const model_state& like) {
+  const auto fits = [](const payload& a, const payload& b) {
+    return a.size() == b.size() && a.is_size_only() == b.is_size_only();
+  };
+  if (!fits(m.parameters, like.parameters) || !fits(m.optimizer, like.optimizer)) return nullptr;
+  auto out = std::make_shared<model_state>();
+  out->epoch = m.epoch;
+  out->id = m.id;
+  out->step = m.step;
+  out->samples = m.samples;
+  out->parameters = m.parameters;
+  out->optimizer = m.optimizer;
+  return out;
+}
+
 stage_peer::stage_peer(caf::actor_config& config, host& on, stage_peer_config options)
     : protocol_actor(config, on), options_(std::move(options)), stage_(options_.stage.value_or(0)),
-      random_(on.random_stream("pipeline.peer")) {
+      random_(on.random_stream("pipeline.peer")), jitter_(on.random_stream("pipeline.jitter")) {
   if (!options_.stage) mode_ = mode::choosing;
   SHOAL_CHECK(options_.model && stage_ < options_.model->stages() &&
-                  options_.initial.size() == options_.model->stages(),
+                  options_.initial.size() == options_.model->stages() &&
+                  options_.first_stage < options_.model->stages(),
               "a peer knows the states of all stages");
 }
 
@@ -77,7 +93,13 @@ void stage_peer::on_exit() {
   protocol_actor::on_exit();
 }
 
+void stage_peer::tell(peer_phase phase) {
+  here().observe(
+      phase_changed{phase, state_ ? state_->epoch : 0, state_ ? state_->id : state_id{}});
+}
+
 caf::behavior stage_peer::make_behavior() {
+  tell(peer_phase::joining);
   refresh();
   if (options_.rebalance_every > duration{}) set_timer(options_.rebalance_every, rebalance_timer);
   return {
@@ -96,6 +118,10 @@ caf::behavior stage_peer::make_behavior() {
       },
       [this](const tick& t) {
         if (t.kind == refresh_timer) refresh();
+        if (t.kind == drain) {
+          draining_ = true;
+          if (group_) send(group_, tick{group_actor::cancel, 0});
+        }
         if (t.kind == retry_timer) decide();
         if (t.kind == state_timer && t.token == state_asks_ && donor_) {
           donor_ = nullptr;
@@ -113,13 +139,19 @@ caf::behavior stage_peer::make_behavior() {
 
 void stage_peer::refresh() {
   set_timer(options_.refresh, refresh_timer);
-  if (mode_ == mode::choosing) return look_at_loads();
+  if (mode_ == mode::choosing) {
+    const bool begins = std::all_of(loads_.begin(), loads_.end(),
+                                    [](const auto& one) { return one.second.empty(); });
+    if (++choices_ > looks_before_start && begins) return take_stage(options_.first_stage);
+    return look_at_loads();
+  }
   const double every = to_seconds(options_.refresh);
   const double weight = std::min(1.0, every / busy_memory);
   busy_ += weight * (to_seconds(std::exchange(computed_time_, {})) / every - busy_);
   busy_weight_ += weight * (1 - busy_weight_);
   publish();
   send(options_.dht, lookup{stage_key(options_.run, stage_), address(), 0});
+  if (mode_ == mode::joining && others_.empty()) look_at_loads();
   if (state_) send(options_.dht, lookup{trainers_key(options_.run), address(), 0});
 }
 
@@ -145,20 +177,22 @@ void stage_peer::receive(const found& m) {
     return decide();
   }
   std::map<peer_id, known_peer> read;
-  std::uint32_t stage = options_.model->stages();
   for (const auto& each : m.records) {
     const auto record = stage_record::unpack(each->value);
     if (!record || !each->address || m.key != stage_key(options_.run, record->stage)) continue;
-    stage = record->stage;
     read[here().peer_of(caf::actor_cast<caf::strong_actor_ptr>(each->address))] = {*record,
                                                                                    each->address};
   }
   if (m.token == loads_token) {
-    if (read.empty()) return; // nobody has the state of this stage
+    std::uint32_t stage = 0;
+    while (stage < options_.model->stages() && m.key != stage_key(options_.run, stage)) ++stage;
+    auto& highest = epochs_[stage];
+    for (const auto& [peer, one] : read) highest = std::max(highest, one.record.epoch);
     auto& into = loads_[stage];
     into.clear();
     for (const auto& [peer, one] : read) into.emplace_back(peer, one.record);
-    return mode_ == mode::choosing ? choose_stage() : consider_move();
+    if (mode_ == mode::choosing) return choose_stage();
+    return mode_ == mode::joining ? join() : consider_move();
   }
   if (m.key != stage_key(options_.run, stage_)) return;
   read.erase(here().id());
@@ -177,10 +211,27 @@ void stage_peer::join() {
     if (best.empty() || one.record.epoch == best.front()->record.epoch) best.push_back(&one);
   }
   const auto& first = options_.initial[stage_];
-  if (best.empty() && looked_ < looks_before_start) return;
+  if (best.empty()) {
+    if (looked_ < looks_before_start) return;
+    const auto epoch = epoch_elsewhere();
+    if (!epoch) return;
+    if (*epoch > first->epoch) {
+      if (now() - alone_since_ < 2 * options_.record_lifetime) return;
+      auto anew = std::make_shared<model_state>(*first);
+      anew->epoch = *epoch;
+      hasher name;
+      name.add(std::string_view{"shoal.stage.anew"}).add(first->id.high).add(first->id.low);
+      anew->id = state_id::from(name.add(*epoch).finish());
+      here().observe(stage_lost{stage_, *epoch});
+      return adopt(std::move(anew), 0);
+    }
+  } else {
+    alone_since_ = now();
+  }
   // The first state has the same bits everywhere.
   if (best.empty() || best.front()->record.state == first->id) return adopt(first, 0);
   donor_ = best[random_.below(best.size())]->address;
+  tell(peer_phase::downloading);
   send(donor_, stage_state_request{address(), stage_});
   set_timer(options_.state_timeout, state_timer, ++state_asks_);
 }
@@ -196,22 +247,11 @@ void stage_peer::receive(const stage_state_request& m) {
 void stage_peer::receive(const stage_state& m) {
   if (!donor_ || !sent_by(donor_) || state_) return;
   donor_ = nullptr;
-  const auto& like = *options_.initial[stage_];
-  const bool fits = m.stage == stage_ && m.parameters.size() == like.parameters.size() &&
-                    m.optimizer.size() == like.optimizer.size() &&
-                    m.parameters.is_size_only() == like.parameters.is_size_only() &&
-                    m.optimizer.is_size_only() == like.optimizer.is_size_only();
-  if (!fits) {
+  auto made = m.stage == stage_ ? state_of(m, *options_.initial[stage_]) : nullptr;
+  if (!made) {
     if (!m.parameters.empty()) misbehaviour(0, "a state of another size");
     return set_timer(options_.refresh, retry_timer);
   }
-  auto made = std::make_shared<model_state>();
-  made->epoch = m.epoch;
-  made->id = m.id;
-  made->step = m.step;
-  made->samples = m.samples;
-  made->parameters = m.parameters;
-  made->optimizer = m.optimizer;
   const auto bytes = made->bytes();
   adopt(std::move(made), bytes);
 }
@@ -221,6 +261,8 @@ void stage_peer::adopt(state_ptr state, std::uint64_t bytes) {
   mode_ = mode::serving;
   attempts_ = 0;
   here().observe(stage_joined{stage_, state_->epoch, bytes});
+  if (bytes > 0) here().observe(adopted{state_->epoch, state_->id, bytes});
+  tell(peer_phase::computing);
   publish();
   decide();
 }
@@ -241,7 +283,8 @@ void stage_peer::receive(const stage_task& m) {
   if (m.epoch != state_->epoch || mode_ != mode::serving) return refuse(m, task_refusal::epoch);
   const bool end = m.hop == 0 || m.hop == model.stages();
   if (m.count == 0 || m.count > most_samples || m.time == 0 || m.time > most_samples ||
-      !activation_codec(m.codec) || m.samples.is_size_only() || m.samples.empty() == end ||
+      !activation_codec(m.codec) || m.samples.empty() == end ||
+      (m.samples.is_size_only() && model.sized_values() == 0) ||
       (m.backward == 0 && m.hop == model.stages()))
     return refuse(m, task_refusal::values);
   if (waiting_.size() >= options_.most_waiting) return refuse(m, task_refusal::too_many);
@@ -259,6 +302,9 @@ void stage_peer::start_job() {
   if (running_ || waiting_.empty()) return;
   running_ = std::make_shared<job>(std::move(waiting_.front()));
   waiting_.pop_front();
+  if (options_.jitter > 0)
+    running_->time = from_seconds(to_seconds(running_->time) *
+                                  std::max(0.1, jitter_.normal(1, options_.jitter)));
   const auto work = [model = options_.model, at = state_, of = running_] {
     const auto& m = of->what;
     const auto codec = *activation_codec(m.codec);
@@ -349,13 +395,20 @@ bool stage_peer::batch_is_closed() const {
 
 /// The samples times hops of a batch in this stage.
 std::uint64_t stage_peer::whole_batch() const {
-  return options_.target_batch * stage_model::hops_of(stage_);
+  auto samples = options_.target_batch;
+  if (options_.trusts_trainers) {
+    samples = 0;
+    // No claim is larger than a batch, so that one trainer cannot stop the pipeline.
+    for (const auto& [peer, one] : trainers_)
+      samples += std::min(one.samples, options_.target_batch);
+  }
+  return samples * stage_model::hops_of(stage_);
 }
 
 void stage_peer::decide() {
   if (mode_ == mode::choosing) return;
   if (mode_ == mode::joining) return join();
-  if (mode_ == mode::stepping || group_) return;
+  if (mode_ == mode::stepping || group_ || draining_) return;
   const bool behind = std::any_of(others_.begin(), others_.end(), [this](const auto& one) {
     return one.second.record.epoch > state_->epoch;
   });
@@ -381,6 +434,7 @@ void stage_peer::start_round() {
   request.epoch = state_->epoch;
   request.state = state_->id;
   own_ = request.weight = book_.samples();
+  if (!options_.codecs.empty()) request.codecs = options_.codecs[stage_];
   const auto size = kernels::end_of(options_.model->tensors_of(stage_));
   if (options_.model->sized_values() != 0) {
     request.values = payload::size_only(sizeof(float) * size);
@@ -409,6 +463,7 @@ void stage_peer::start_round() {
   request.rate_down = here().rate_down();
   request.dht = options_.dht;
   mode_ = mode::averaging;
+  tell(peer_phase::averaging);
   ++attempts_;
   group_ = spawn<group_actor>(std::ref(here()), caf::actor_cast<caf::actor>(this),
                               options_.averaging, std::move(request));
@@ -421,6 +476,7 @@ void stage_peer::round_ended(const round_result& result) {
   const bool doubtful = now() - tries_since_ >= options_.batch_timeout;
   if (result.succeeded() && (counted_ >= whole_batch() || doubtful)) return step(result);
   mode_ = mode::serving;
+  tell(peer_phase::computing);
   const auto pause = static_cast<double>(std::min<std::uint64_t>(attempts_, 8)) *
                      (0.5 + random_.uniform()) * to_seconds(options_.refresh);
   set_timer(from_seconds(pause), retry_timer);
@@ -461,6 +517,7 @@ void stage_peer::stepped() {
   attempts_ = 0;
   here().observe(stage_stepped{stage_, state_->epoch, before, state_->id, step_group_, own_,
                                step_members_, counted_});
+  tell(peer_phase::computing);
   if (options_.on_step) options_.on_step(stage_, state_);
   if (moves_to_) return move_if_due();
   publish();

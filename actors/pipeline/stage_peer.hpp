@@ -6,6 +6,9 @@
 //      ^          |           |
 //      +----------+-----------+---- the stage went on without the peer: download its state
 //
+// If the last peer of a stage dies, its state is lost. A newcomer that finds no peer for two
+// lifetimes of a record begins with the first state, at the epoch of the other stages.
+//
 // So the parameters of a batch are those of one epoch in every stage, and a step is the whole
 // model's. A mean that lacks samples makes no step. Then the trainers compute the gradients of dead
 // peers again. After `batch_timeout` without a whole batch, the peers take all gradients that are
@@ -27,6 +30,7 @@
 #include "actors/pipeline/rebalancing.hpp"
 #include "actors/pipeline/stage_model.hpp"
 #include "actors/protocol_actor.hpp"
+#include "actors/training/observations.hpp"
 #include "actors/training/workload.hpp"
 #include "kernels/compress/codec.hpp"
 #include "kernels/optimizer.hpp"
@@ -47,15 +51,20 @@ inline constexpr double backward_size = 3;
 
 struct stage_peer_config {
   std::string run; ///< names the pipeline in the DHT
-  /// Empty: the peer joins the stage with the most load. Such a peer comes late, when each stage
-  /// has a peer.
+  /// Empty: the peer joins the stage with the most load, or `first_stage` while no load is known.
   std::optional<std::uint32_t> stage = 0;
+  std::uint32_t first_stage = 0;
   std::shared_ptr<const stage_model> model;
   kernels::optimizer_config optimizer;
   std::vector<state_ptr> initial; ///< the state of each stage at epoch 0
   averaging_config averaging;
-  std::uint64_t target_batch = 64;                      ///< samples of a step
+  /// The codecs of each stage's gradients. Empty: gradients travel as floats.
+  std::vector<round_codecs> codecs;
+  std::uint64_t target_batch = 64; ///< samples of a step
+  /// A whole batch is what the trainers' records say, in place of `target_batch`.
+  bool trusts_trainers = false;
   duration sample_time = std::chrono::milliseconds(10); ///< one sample, one hop, forward
+  double jitter = 0; ///< relative standard deviation of computing times
   duration step_time = std::chrono::milliseconds(20);
   duration refresh = std::chrono::milliseconds(500);
   duration record_lifetime = std::chrono::seconds(10);
@@ -77,8 +86,14 @@ result<state_ptr> initial_stage_state(const stage_model& model, std::uint32_t st
 /// The same for a model of sizes alone; the optimizer has two values for each parameter.
 state_ptr sized_stage_state(const stage_model& model, std::uint32_t stage, std::uint64_t seed);
 
+/// The state in the message. Null if it is none of the stage whose first state is `like`.
+state_ptr state_of(const stage_state& m, const model_state& like);
+
 class stage_peer final : public protocol_actor {
 public:
+  /// tick{drain} tells the peer to end its round and to begin no other one.
+  static constexpr std::uint32_t drain = 100;
+
   stage_peer(caf::actor_config& config, host& on, stage_peer_config options);
   caf::behavior make_behavior() override;
   void on_exit() override;
@@ -99,6 +114,7 @@ private:
     caf::actor address;
   };
 
+  void tell(peer_phase phase);
   void receive(const stage_task& m);
   void receive(const stage_count& m);
   void receive(const stage_state_request& m);
@@ -122,6 +138,8 @@ private:
   void look_at_loads();
   std::optional<std::vector<stage_load>> loads() const;
   void choose_stage();
+  std::optional<std::uint64_t> epoch_elsewhere() const;
+  void take_stage(std::uint32_t stage);
   void consider_move();
   void move_if_due();
 
@@ -149,7 +167,11 @@ private:
   std::map<std::uint32_t, std::vector<std::pair<peer_id, stage_record>>> loads_;
   std::optional<std::uint32_t> moves_to_;
   duration announced_{};
-  rng random_;
+  rng random_, jitter_;
+  bool draining_ = false;
+  std::map<std::uint32_t, std::uint64_t> epochs_; // the highest one that a stage has shown
+  duration alone_since_{};                        // no other peer of the stage was seen since then
+  std::uint32_t choices_ = 0; // looks at the loads before the peer has chosen a stage
 };
 
 } // namespace shoal::actors

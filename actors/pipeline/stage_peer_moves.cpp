@@ -22,11 +22,33 @@ std::optional<std::vector<stage_load>> stage_peer::loads() const {
   return out;
 }
 
+/// Several newcomers read the same records, so they spread over the stages that may be lost soon.
 void stage_peer::choose_stage() {
   const auto all = loads();
-  if (!all) return;
-  stage_ = stage_to_join(*all, options_.model->stages());
+  if (!all || all->empty()) return; // a swarm that begins
+  std::vector<std::uint32_t> weak;
+  for (const auto& [stage, peers] : loads_)
+    if (peers.size() < 2) weak.push_back(stage);
+  take_stage(weak.empty() ? stage_to_join(*all, options_.model->stages())
+                          : weak[random_.below(weak.size())]);
+}
+
+/// The highest epoch of the other stages; none until each of them has answered.
+std::optional<std::uint64_t> stage_peer::epoch_elsewhere() const {
+  std::uint64_t out = 0;
+  for (std::uint32_t s = 0; s < options_.model->stages(); ++s) {
+    if (s == stage_) continue;
+    const auto found = epochs_.find(s);
+    if (found == epochs_.end()) return std::nullopt;
+    out = std::max(out, found->second);
+  }
+  return out;
+}
+
+void stage_peer::take_stage(std::uint32_t stage) {
+  stage_ = stage;
   mode_ = mode::joining;
+  alone_since_ = now();
   send(options_.dht, lookup{stage_key(options_.run, stage_), address(), 0});
 }
 
@@ -57,7 +79,9 @@ void stage_peer::move_if_due() {
   stage_ = *to;
   state_ = nullptr;
   mode_ = mode::joining;
+  tell(peer_phase::joining);
   others_.clear();
+  alone_since_ = now();
   looked_ = 0;
   busy_ = busy_weight_ = 0;
   send(options_.dht, lookup{stage_key(options_.run, stage_), address(), 0});

@@ -10,7 +10,8 @@
   X(synchronous)                                                                                   \
   X(local_updates)                                                                                 \
   X(moshpit)                                                                                       \
-  X(diloco)
+  X(diloco)                                                                                        \
+  X(pipeline)
 
 namespace shoal::scenarios {
 

@@ -49,6 +49,11 @@ struct method_traits {
   bool takes_auxiliaries = false;
   /// Any member can compute a contribution again from the state and the samples, to the last bit.
   bool recomputable = false;
+  /// Hosts of the role 'stage' hold a part of the model each. Rounds average the gradients of one
+  /// stage, and trainers commit the samples of a batch.
+  bool has_stages = false;
+  /// Actors on an idle host that trains, its DHT node included.
+  std::uint64_t idle_actors = 3; // the peer, its device and the node
   /// How many epochs two peers in sync may differ by; none: one.
   std::optional<std::uint64_t> max_epoch_difference;
 };

@@ -3,6 +3,7 @@
 #include "actors/averaging/observations.hpp"
 #include "actors/data/observations.hpp"
 #include "actors/dht/observations.hpp"
+#include "actors/pipeline/observations.hpp"
 #include "actors/training/observations.hpp"
 
 #include <fmt/format.h>
@@ -18,7 +19,7 @@ invariants::invariants(invariant_options options)
                 options.view},
                at(invariant_rule::samples_counted)),
       progress_({options.max_epoch_difference, options.staleness_allowed, options.longest_cut,
-                 options.one_branch, options.name_of, options.view},
+                 options.one_branch, options.has_stages, options.name_of, options.view},
                 at(invariant_rule::epoch_monotonic), at(invariant_rule::staleness),
                 at(invariant_rule::state_lineage)) {
   honest_ = [honest = options.honest, name_of = options.name_of](actors::peer_id peer) {
@@ -57,6 +58,8 @@ void invariants::on_observation(duration time, actors::peer_id peer,
   } else if (const auto* x = actors::get_if<actors::stepped>(&what)) {
     progress_.stepped(time, peer, *x);
     samples_.stepped(peer, *x);
+  } else if (const auto* x = actors::get_if<actors::batch_stepped>(&what)) {
+    samples_.batch_stepped(time, peer, *x);
   } else if (const auto* x = actors::get_if<actors::step_made>(&what)) {
     samples_.step_made(*x);
   } else if (const auto* x = actors::get_if<actors::adopted>(&what)) {

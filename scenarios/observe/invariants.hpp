@@ -60,8 +60,8 @@ struct invariant_options {
   duration settle_time = std::chrono::seconds(30);
   duration staleness_allowed = std::chrono::seconds(150);
   std::uint64_t max_epoch_difference = 1;
-  duration longest_cut{}; ///< see progress_options
-  bool one_branch = false;
+  duration longest_cut{};                                      ///< see progress_options
+  bool one_branch = false, has_stages = false;                 ///< see progress_options
   bool weights_are_samples = true, computes_meanwhile = false; ///< see sample_book_options
   mass_options mass;
   std::function<std::string(actors::peer_id)> name_of;

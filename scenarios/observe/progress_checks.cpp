@@ -228,7 +228,7 @@ void progress_checks::adopted(duration time, peer_id peer, const actors::adopted
   }
   // A peer that goes over to another branch takes the newest state whose bits are certified, and
   // repeats the steps from there.
-  reach(time, peer, of, what.epoch, "adopts a state", options_.one_branch);
+  reach(time, peer, of, what.epoch, "adopts a state", options_.one_branch || options_.has_stages);
   of.state = what.state;
 }
 

@@ -33,12 +33,14 @@ struct progress_options {
   /// of staleness_allowed, staleness_allowed counts from the end of the last such fault.
   duration longest_cut{};
   bool one_branch = false; ///< all peers in sync at an epoch have the same state
+  /// A peer that moves to another stage of the model may adopt an older state there.
+  bool has_stages = false;
   std::function<std::string(actors::peer_id)> name_of;
   observed_view view = observed_view::whole;
 };
 
-/// `epoch_monotonic`: no peer's epoch goes down, unless it adopts a state of another branch, and a
-/// step makes it rise.
+/// `epoch_monotonic`: no peer's epoch goes down, unless it adopts a state of another branch, or of
+/// another stage of the model. A step makes it rise.
 ///
 /// `staleness`: a peer is in sync while it is alive and its last phase is computing or averaging.
 /// The leading epoch is the highest one of the peers in sync. A peer violates the rule if it is in

@@ -61,8 +61,7 @@ public:
   void on_host_started(duration time, actors::peer_id peer, std::string_view host_name,
                        std::uint32_t machine, std::uint32_t incarnation);
   void on_host_killed(duration time, actors::peer_id peer, std::string_view reason = "killed");
-  /// An actor of this process reached this probe. Requires: the probe is one of
-  /// actors::probes::all.
+  /// An actor of this process reached this probe.
   void on_point(std::string_view point);
   /// A fault of the scenario strikes these hosts, or its effect on them is over. Without `hosts`
   /// the fault is about all hosts. `cuts_off`: the fault keeps hosts from hearing of others.

@@ -3,6 +3,7 @@
 #include "actors/averaging/observations.hpp"
 #include "actors/data/observations.hpp"
 #include "actors/data/sample_ledger.hpp"
+#include "actors/pipeline/observations.hpp"
 #include "actors/training/observations.hpp"
 
 #include <fmt/format.h>
@@ -141,33 +142,54 @@ void sample_book::round_final(const swarm_round& what) {
   split_ = split_ || what.outcome == actors::outcome::split;
   before_split_ += split_ ? 0 : 1;
   rounds_.push_back(what.group);
-  const auto number = static_cast<std::uint32_t>(rounds_.size());
   for (std::uint32_t i = 0; i < what.members.size(); ++i) {
     const round_member& who = what.members[i];
     if (!who.contributed || !is_sender(what.parts, i)) continue;
+    if (what.outcome != actors::outcome::failed) {
+      use(what.ended, who.peer, what.group, what.epoch, who.samples);
+      continue;
+    }
     for (const sample_range& range : who.samples) {
       check_.check();
-      samples_.update(
-          range.first, range.end(), [&](std::uint64_t begin, std::uint64_t end, entry& e) {
-            if (what.outcome == actors::outcome::failed) {
-              e.lost_branch = true;
-              return;
-            }
-            if (e.uses > 0) {
-              suspect(what.ended, begin, end,
-                      fmt::format(
-                          "samples {} of {} are in a second completed round (epoch {}, group {})",
-                          range_text(begin, end), options_.name_of(who.peer), what.epoch,
-                          what.group.hex()),
-                      e.round > 0 ? rounds_[e.round - 1] : actors::group_id{}, what.group);
-            }
-            e.round = number;
-            if (e.uses < 255) ++e.uses;
-            e.used_ns = what.ended.count();
-            settle(e);
-          });
+      samples_.update(range.first, range.end(),
+                      [](std::uint64_t, std::uint64_t, entry& e) { e.lost_branch = true; });
     }
   }
+}
+
+void sample_book::use(duration time, actors::peer_id peer, const actors::group_id& group,
+                      std::uint64_t epoch, const std::vector<sample_range>& samples) {
+  const auto number = static_cast<std::uint32_t>(rounds_.size());
+  for (const sample_range& range : samples) {
+    check_.check();
+    samples_.update(
+        range.first, range.end(), [&](std::uint64_t begin, std::uint64_t end, entry& e) {
+          if (e.uses > 0)
+            suspect(
+                time, begin, end,
+                fmt::format("samples {} of {} are in a second completed round (epoch {}, group {})",
+                            range_text(begin, end), options_.name_of(peer), epoch, group.hex()),
+                e.round > 0 ? rounds_[e.round - 1] : actors::group_id{}, group);
+          e.round = number;
+          if (e.uses < 255) ++e.uses;
+          e.used_ns = time.count();
+          settle(e);
+        });
+  }
+}
+
+void sample_book::batch_stepped(duration time, actors::peer_id peer,
+                                const actors::batch_stepped& what) {
+  // All trainers of a batch name the same step.
+  if (rounds_.empty() || rounds_.back() != what.group) {
+    before_split_ += split_ ? 0 : 1;
+    rounds_.push_back(what.group);
+  }
+  use(time, peer, what.group, what.epoch, what.samples);
+  const auto of = peers_.find(peer);
+  if (of == peers_.end()) return;
+  for (const sample_range& range : what.samples)
+    of->second.computed.erase(range.first, range.end());
 }
 
 void sample_book::moved(duration time, const actors::samples_moved& what) {

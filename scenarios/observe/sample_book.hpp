@@ -65,6 +65,7 @@
 #include <vector>
 
 namespace shoal::actors {
+struct batch_stepped;
 struct contributed;
 struct round_ended;
 struct samples_moved;
@@ -100,6 +101,8 @@ public:
   void moved(duration time, const actors::samples_moved& what);
   void reported(const actors::samples_reported& what);
   void stepped(actors::peer_id peer, const actors::stepped& what);
+  /// The samples are in a step of the model that no round of this peer's own made.
+  void batch_stepped(duration time, actors::peer_id peer, const actors::batch_stepped& what);
   void step_made(const actors::step_made& what);
   /// The peer has gone over to the next state by a step that it did not average itself.
   void repeated_step(actors::peer_id peer);
@@ -154,6 +157,9 @@ private:
     actors::group_id group;
   };
 
+  /// Counts a use of the samples by the last round in rounds_.
+  void use(duration time, actors::peer_id peer, const actors::group_id& group, std::uint64_t epoch,
+           const std::vector<actors::sample_range>& samples);
   void went_over(peer_state& of);
   void suspect(duration time, std::uint64_t begin, std::uint64_t end, std::string text,
                const actors::group_id& first = {}, const actors::group_id& second = {},

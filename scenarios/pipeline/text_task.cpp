@@ -1,6 +1,7 @@
 #include "scenarios/pipeline/text_task.hpp"
 
 #include "actors/training/optimizer_step.hpp"
+#include "scenarios/pipeline/byte_stages.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -12,21 +13,6 @@ namespace {
 constexpr std::uint64_t most_held_out = 256;
 // Samples of one pass on one machine.
 constexpr std::uint64_t pass_samples = 16;
-
-/// A sample is `context + 1` bytes: the inputs, and the byte after each.
-result<actors::piece_batch> read_bytes(std::span<const std::byte> samples, std::uint64_t count,
-                                       std::size_t context) {
-  if (samples.size() != count * (context + 1))
-    return failure{"pipeline: a message has samples of another size"};
-  actors::piece_batch out;
-  out.shape = {static_cast<std::int64_t>(count), static_cast<std::int64_t>(context)};
-  for (std::size_t i = 0; i < samples.size(); ++i) {
-    const auto token = static_cast<learn::token_id>(samples[i]);
-    if (i % (context + 1) != context) out.inputs.push_back(token);
-    if (i % (context + 1) != 0) out.targets.push_back(token);
-  }
-  return out;
-}
 
 } // namespace
 
@@ -41,6 +27,7 @@ result<text_task> text_task::load(const kernels::transformer_config& model,
   auto corpus = learn::text_corpus::load(files, options);
   if (!corpus) return failure{"pipeline.files: " + corpus.error()};
   text_task out;
+  out.config_ = model;
   out.model_ = std::make_shared<const learn::decoder>(learn::decoder_of(model));
   out.corpus_ = std::make_shared<const learn::text_corpus>(std::move(*corpus));
   out.first_ = kernels::initial_parameters(model, seed);
@@ -50,12 +37,7 @@ result<text_task> text_task::load(const kernels::transformer_config& model,
 }
 
 result<std::shared_ptr<const actors::stage_model>> text_task::cut(std::uint32_t stages) const {
-  const auto context = static_cast<std::size_t>(model_->context());
-  return actors::stage_model::make(
-      model_, actors::even_cut(model_->layers(), stages),
-      [context](std::span<const std::byte> samples, std::uint64_t count) {
-        return read_bytes(samples, count, context);
-      });
+  return cut_byte_transformer(config_, stages);
 }
 
 payload text_task::samples(std::uint64_t first, std::uint64_t count) const {
@@ -70,7 +52,7 @@ result<double> text_task::pass(std::span<const float> parameters,
                                std::span<const std::byte> samples, std::uint64_t count,
                                std::span<float> gradient) const {
   const auto& model = *model_;
-  const auto batch = read_bytes(samples, count, static_cast<std::size_t>(model.context()));
+  const auto batch = read_byte_samples(samples, count, static_cast<std::size_t>(model.context()));
   if (!batch) return failure{batch.error()};
   const learn::layer_range all{0, model.layers()};
   const auto tensors = model.block_tensors(all);

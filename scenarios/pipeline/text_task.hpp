@@ -50,6 +50,7 @@ private:
   result<double> pass(std::span<const float> parameters, std::span<const std::byte> samples,
                       std::uint64_t count, std::span<float> gradient) const;
 
+  kernels::transformer_config config_;
   std::shared_ptr<const learn::decoder> model_;
   std::shared_ptr<const learn::text_corpus> corpus_;
   std::vector<float> first_;

@@ -1,6 +1,7 @@
 #include "scenarios/record/rounds_file.hpp"
 
 #include "actors/averaging/observations.hpp"
+#include "actors/pipeline/observations.hpp"
 
 #include <fmt/format.h>
 
@@ -28,6 +29,16 @@ void rounds_recorder::observe(actors::peer_id who, const actors::observation& wh
     given.first = static_cast<std::uint32_t>(round.samples.size());
     given.count = static_cast<std::uint32_t>(joined->samples.size());
     round.samples.insert(round.samples.end(), joined->samples.begin(), joined->samples.end());
+  } else if (const auto* batch = actors::get_if<actors::batch_stepped>(&what)) {
+    auto& round = rounds_[batch->group];
+    round.epoch = batch->epoch;
+    round.parts_total = batch->hops_total;
+    auto& given = round.of(static_cast<std::uint32_t>(round.members.size()));
+    given.peer = who;
+    given.parts = batch->hops_included;
+    given.first = static_cast<std::uint32_t>(round.samples.size());
+    given.count = static_cast<std::uint32_t>(batch->samples.size());
+    round.samples.insert(round.samples.end(), batch->samples.begin(), batch->samples.end());
   } else if (const auto* ended = actors::get_if<actors::round_ended>(&what)) {
     if (ended->outcome == actors::outcome::failed || ended->parts.empty()) return;
     auto& round = rounds_[ended->group];

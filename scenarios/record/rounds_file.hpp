@@ -9,7 +9,8 @@
 // The epoch is that of the state at which the gradients were computed, as in ledger.csv. The first
 // round has epoch 0 and makes epoch 1. Rounds that no member finished are left out. parts_total is
 // the number of part_outcomes of the first member that finished. It must be the parts_total of that
-// member's commit.
+// member's commit. In a pipeline (actors/pipeline/), a batch is a round, its trainers are the
+// members, and the hops are the parts.
 #pragma once
 
 #include "actors/ids.hpp"

@@ -3,7 +3,8 @@
 
 #define SHOAL_ROLES(X)                                                                             \
   X(trainer)                                                                                       \
-  X(auxiliary)
+  X(auxiliary)                                                                                     \
+  X(stage)
 
 namespace shoal::scenarios {
 

@@ -38,9 +38,11 @@ struct role_site {
 struct role_definition : kind_definition {
   /// The host computes gradients: its device is used, and a swarm needs at least one such host.
   bool trains = false;
+  /// The host has the whole model, whose loss it can measure.
+  bool has_model = true;
   /// Actors on an idle host, its DHT node included. More than these mean that something is under
   /// way.
-  std::uint64_t idle_actors = 0;
+  std::function<std::uint64_t(const scenario&)> idle_actors;
   /// Reports what the descriptions of the options cannot say, for one group. Called when its `role`
   /// could be read. May be empty.
   std::function<void(const scenario&, const peer_group&, checking&)> check;

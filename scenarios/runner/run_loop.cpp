@@ -42,8 +42,7 @@ void runner::state::drain() {
 bool runner::state::quiet() const {
   for (auto machine : machines) {
     auto host = in->net().host_on(machine);
-    if (host != netem::no_host && in->net().live_actors(host) > role_on(machine).idle_actors)
-      return false;
+    if (host != netem::no_host && in->net().live_actors(host) > idle_actors(machine)) return false;
   }
   if (in->net().active_flows() > 0) return false;
   // Wait until two separated primaries have met, and until a replica that takes over is primary.
@@ -178,7 +177,7 @@ leak_facts runner::state::leaks() const {
   out.actors_alive = in->clock().live_actors();
   for (const auto& shard : shards)
     if (net.host_on(shard.machine) != netem::no_host) out.actors_expected += shard.idle_actors();
-  for (const auto& [machine, peer] : peers) out.actors_expected += role_on(machine).idle_actors;
+  for (const auto& [machine, peer] : peers) out.actors_expected += idle_actors(machine);
   return out;
 }
 

@@ -136,6 +136,10 @@ struct runner::state {
   const role_definition& role_on(netem::machine_index machine) const {
     return *hosts[peer_of.at(machine)].role;
   }
+  /// Actors on the idle host of a peer, its DHT node included.
+  std::uint64_t idle_actors(netem::machine_index machine) const {
+    return role_on(machine).idle_actors(what);
+  }
   /// True if this process runs the peer at index `host`.
   bool runs_peer(std::size_t host) const { return !options.node || role.peer == host; }
   bool runs_shard(std::size_t shard) const { return !options.node || role.shard == shard; }

@@ -2,6 +2,7 @@
 #include "actors/averaging/observations.hpp"
 #include "actors/data/observations.hpp"
 #include "actors/failpoints.hpp"
+#include "actors/pipeline/observations.hpp"
 #include "actors/training/observations.hpp"
 #include "scenarios/methods/method.hpp"
 #include "scenarios/runner/run_state.hpp"
@@ -88,6 +89,9 @@ void runner::state::on_observation(const actors::host& from, const actors::obser
       held_out_due = true;
     }
     if (goal.stepped(step->epoch, now)) in->clock().at(now, [this] { drain(); });
+  } else if (const auto* part = actors::get_if<actors::stage_stepped>(&seen)) {
+    // The process of a stage sees no step of the whole model.
+    if (options.node && goal.stepped(part->epoch, now)) in->clock().at(now, [this] { drain(); });
   } else if (const auto* took = actors::get_if<actors::adopted>(&seen)) {
     if (goal.adopted(took->epoch, now)) in->clock().at(now, [this] { drain(); });
   }

@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <span>
 #include <thread>
 #include <tuple>
@@ -159,7 +160,8 @@ result<void> runner::state::write(const run_directory& to, const summary& result
   if (auto done = rounds.write(to.file("rounds.csv").string()); !done) return done;
   // A peer of a cluster has no ledger, so it counts only the samples that it heard of. A later run
   // from this checkpoint can set the first sample itself.
-  if (auto best = pool->best(); best && !role.shard) {
+  if (auto best = pool->best();
+      best && !role.shard && (!role.peer || hosts[*role.peer].role->has_model)) {
     const auto used = shards.empty() ? best->samples : ledger().high_water();
     if (auto done = work->save(*best, data_before() + used, to.file("final.ckpt").string()); !done)
       return done;
@@ -200,6 +202,8 @@ std::string runner::advice() const {
 
 double runner::state::measure_first(run_outcome& into) {
   const auto first = first_state();
+  if (role.peer && !hosts[*role.peer].role->has_model)
+    return std::numeric_limits<double>::quiet_NaN();
   const auto loss = work->held_out_loss(first);
   if (std::isfinite(loss)) {
     observers->on_held_out_loss({}, loss);
@@ -219,9 +223,12 @@ end_facts runner::state::facts(const actors::model_state& best, double first_los
   out.leaks = leaks();
   out.leading = best.id;
   out.loss.first = finite(first_loss);
-  out.loss.final = finite(work->held_out_loss(best));
+  // The host of a stage has no state of the whole model.
+  const bool has_model = !role.peer || hosts[*role.peer].role->has_model;
+  if (has_model) out.loss.final = finite(work->held_out_loss(best));
   if (out.loss.final) observers->on_held_out_loss(stamp(out.time), *out.loss.final);
-  if (!best.parameters.is_size_only()) out.state_hash = hash_of(best.parameters.bytes()).hex();
+  if (has_model && !best.parameters.is_size_only())
+    out.state_hash = hash_of(best.parameters.bytes()).hex();
   if (options.baseline && work->has_references() && !interrupted && best.epoch > 0) {
     if (options.on_status) options.on_status(status("baseline"));
     const auto references = work->references(

@@ -1,6 +1,7 @@
 #include "scenarios/schema/check_scenario.hpp"
 
 #include "actors/dht/record_rules.hpp"
+#include "actors/pipeline/probes.hpp"
 #include "actors/probes.hpp"
 #include "actors/training/progress.hpp"
 #include "kernels/mixing.hpp"
@@ -561,8 +562,11 @@ private:
 } // namespace
 
 std::span<const std::string> known_probes() {
-  static const std::vector<std::string> names(actors::probes::all.begin(),
-                                              actors::probes::all.end());
+  static const auto names = [] {
+    std::vector<std::string> out(actors::probes::all.begin(), actors::probes::all.end());
+    out.insert(out.end(), actors::pipeline_probes::all.begin(), actors::pipeline_probes::all.end());
+    return out;
+  }();
   return names;
 }
 

@@ -102,6 +102,9 @@ void describe(V& v, timing_options& o) {
           "`parameters`",
           {.at_least = 1, .at_most = 1e9, .hide_default = true});
   v.field("sample_size", o.sample_size, "bytes streamed for one sample");
+  v.field("activation_size", o.activation_size,
+          "bytes of one sample between two layers, uncompressed, for the method 'pipeline'",
+          {.at_least = 4, .hide_default = true});
 }
 
 workload_definition timing_workload() {
@@ -131,6 +134,9 @@ workload_definition timing_workload() {
   out.fingerprint = [](const workload_choice& of) {
     return fmt::format("timing: parameters {}", of.as<timing_options>().parameters);
   };
+  out.shape_between_stages = [](const workload_choice& of) {
+    return sample_shape{1, of.as<timing_options>().activation_size.bytes / sizeof(float)};
+  };
   out.prepare = prepare;
   out.starter = {
       "nothing is computed; messages have the sizes, and steps the durations, of a real model",
@@ -139,7 +145,8 @@ workload_definition timing_workload() {
 }
 
 workload_choice timing_of(std::uint64_t parameters, std::uint64_t sample_bytes) {
-  return {*workloads().find("timing"), timing_options{parameters, 1, {sample_bytes}}};
+  return {*workloads().find("timing"),
+          timing_options{.parameters = parameters, .sample_size = {sample_bytes}}};
 }
 
 } // namespace shoal::scenarios

@@ -10,8 +10,9 @@ namespace shoal::scenarios {
 
 struct timing_options {
   std::uint64_t parameters = 1'000'000;
-  std::uint64_t rows = 1;     ///< the parameters are a matrix of so many rows
-  data_size sample_size{256}; ///< bytes streamed for one sample
+  std::uint64_t rows = 1;          ///< the parameters are a matrix of so many rows
+  data_size sample_size{256};      ///< bytes streamed for one sample
+  data_size activation_size{4096}; ///< bytes of one sample between two layers
   bool operator==(const timing_options&) const = default;
 };
 

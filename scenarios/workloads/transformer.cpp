@@ -17,6 +17,7 @@
 #include "kernels/learn/transformer_description.hpp"
 #include "kernels/transformer_flops.hpp"
 #include "scenarios/methods/method.hpp"
+#include "scenarios/pipeline/byte_stages.hpp"
 #include "scenarios/schema/check_scenario.hpp"
 #include "scenarios/schema/hosts.hpp"
 #include "scenarios/workloads/check_texts.hpp"
@@ -245,6 +246,13 @@ workload_definition transformer_workload() {
     const auto& w = of.as<transformer_options>();
     return fmt::format("transformer: layers {}, heads {}, dim {}, context {}{}", w.layers, w.heads,
                        w.dim, w.context, w.checkpoint ? ", checkpoint" : "");
+  };
+  out.cut = [](const workload_choice& of, std::uint32_t stages) {
+    return cut_byte_transformer(model_of(of.as<transformer_options>()), stages);
+  };
+  out.shape_between_stages = [](const workload_choice& of) {
+    const auto& o = of.as<transformer_options>();
+    return sample_shape{static_cast<std::uint32_t>(o.context), o.dim};
   };
   out.prepare = prepare;
   out.starter = {"a small language model over bytes; `timing` keeps sizes and durations, and skips "

@@ -15,9 +15,19 @@
 #include <string>
 #include <vector>
 
+namespace shoal::actors {
+class stage_model;
+} // namespace shoal::actors
+
 namespace shoal::scenarios {
 
 class prepared_workload; // scenarios/workloads/prepared.hpp
+
+/// One sample between two layers: so many rows of values.
+struct sample_shape {
+  std::uint32_t rows = 1;
+  std::uint64_t values = 1; ///< in one row
+};
 
 /// The lines that `shoal new` writes for a workload.
 struct workload_starter {
@@ -47,6 +57,13 @@ struct workload_definition : kind_definition {
   std::function<std::string(const workload_choice&)> describe_model;
   /// The model in words: measurements of computing speed hold for equal ones.
   std::function<std::string(const workload_choice&)> fingerprint;
+  /// The model in so many stages, which hosts of the method 'pipeline' hold. Empty: the model
+  /// cannot be cut. Errors: more stages than layers.
+  std::function<result<std::shared_ptr<const actors::stage_model>>(const workload_choice&,
+                                                                   std::uint32_t stages)>
+      cut;
+  /// The size of one sample between two stages. May be empty: the model cannot be cut.
+  std::function<sample_shape(const workload_choice&)> shape_between_stages;
   /// Reads the data and builds the model. Unless `needs_data`, a workload is made without data that
   /// cannot be read: it has no source then, and knows no held-out loss. Errors: bad input.
   std::function<result<std::unique_ptr<prepared_workload>>(const scenario&, bool needs_data)>

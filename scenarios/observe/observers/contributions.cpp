@@ -1,4 +1,5 @@
 #include "actors/data/sample_ranges.hpp"
+#include "actors/pipeline/observations.hpp"
 #include "scenarios/observe/observers/all.hpp"
 
 #include <fmt/format.h>
@@ -20,15 +21,13 @@ public:
       const round_member& who = what.members[i];
       const std::uint64_t samples = actors::index_count(who.samples);
       if (!who.known || samples == 0 || !is_included(what, i)) continue;
-      const std::string host = books_.peers.name_of(who.peer);
-      if (csv_)
-        csv_->write(fmt::format("{:.9f},{},{},{},{},{}\n", to_seconds(what.ended), what.epoch,
-                                who.peer, host, samples,
-                                std::isfinite(who.loss) ? fmt::format("{}", who.loss) : ""));
-      if (books_.options.listener != nullptr)
-        books_.options.listener->contribution(what.ended, host, samples, who.loss);
+      keep(what.ended, what.epoch, who.peer, samples, who.loss);
       if (books_.options.on_contribution) books_.options.on_contribution(what, samples);
     }
+  }
+  void on_observation(const seen_observation& seen) override {
+    if (const auto* x = actors::get_if<actors::batch_stepped>(&seen.what))
+      keep(seen.time, x->epoch, seen.peer, actors::index_count(x->samples), x->loss);
   }
 
   void flush() override {
@@ -38,6 +37,16 @@ public:
   result<void> close() override { return csv_->commit(); }
 
 private:
+  void keep(duration time, std::uint64_t epoch, actors::peer_id peer, std::uint64_t samples,
+            double loss) {
+    const std::string host = books_.peers.name_of(peer);
+    if (csv_)
+      csv_->write(fmt::format("{:.9f},{},{},{},{},{}\n", to_seconds(time), epoch, peer, host,
+                              samples, std::isfinite(loss) ? fmt::format("{}", loss) : ""));
+    if (books_.options.listener != nullptr)
+      books_.options.listener->contribution(time, host, samples, loss);
+  }
+
   run_books& books_;
   std::unique_ptr<output_file> csv_;
 };

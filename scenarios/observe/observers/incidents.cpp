@@ -1,8 +1,7 @@
-#include "actors/probes.hpp"
-#include "kernels/base/check.hpp"
 #include "scenarios/observe/observers/all.hpp"
 
-#include <algorithm>
+#include <map>
+#include <string>
 
 namespace shoal::scenarios::observing {
 
@@ -19,22 +18,20 @@ public:
     if (fault.begins) struck_ += std::max<std::size_t>(fault.hosts.size(), 1);
   }
   void on_point(std::string_view point) override {
-    const auto found = std::find(actors::probes::all.begin(), actors::probes::all.end(), point);
-    SHOAL_CHECK(found != actors::probes::all.end(), "a probe is one of actors::probes::all");
-    ++points_[static_cast<std::size_t>(found - actors::probes::all.begin())];
+    const auto found = points_.find(point);
+    ++(found == points_.end() ? points_.emplace(point, 0).first : found)->second;
   }
 
   void set_metrics(duration) override {
     values_.set(metric::misbehaved, static_cast<double>(misbehaved_));
-    for (std::size_t i = 0; i < points_.size(); ++i)
-      values_.set(metric_by_label::points, actors::probes::all[i], points_[i]);
+    for (const auto& [point, count] : points_) values_.set(metric_by_label::points, point, count);
   }
 
   void finish(const end_facts&, summary& into) override { into.faults_struck = struck_; }
 
 private:
   metrics& values_;
-  std::array<std::uint64_t, actors::probes::all.size()> points_{};
+  std::map<std::string, std::uint64_t, std::less<>> points_;
   std::uint64_t misbehaved_ = 0, struck_ = 0;
 };
 

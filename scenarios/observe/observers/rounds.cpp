@@ -1,5 +1,6 @@
 #include "actors/averaging/observations.hpp"
 #include "actors/data/sample_ranges.hpp"
+#include "actors/pipeline/observations.hpp"
 #include "actors/training/observations.hpp"
 #include "scenarios/observe/observers/all.hpp"
 
@@ -31,6 +32,8 @@ public:
       books_.rounds.contributed(seen.time, seen.peer, *x, loss);
     } else if (const auto* x = actors::get_if<actors::round_ended>(&seen.what)) {
       books_.rounds.ended(seen.time, seen.peer, *x);
+    } else if (const auto* x = actors::get_if<actors::batch_stepped>(&seen.what)) {
+      books_.samples += actors::index_count(x->samples);
     } else if (const auto* x = actors::get_if<actors::phase_changed>(&seen.what)) {
       // A peer that downloads has thrown away what it computed.
       if (const auto found = computed_.find(seen.peer);

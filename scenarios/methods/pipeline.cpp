@@ -1,0 +1,306 @@
+// The method 'pipeline': the model is cut into stages, and each host of the role 'stage' holds one.
+// Trainers stream samples and send micro-batches through the stages. The hosts of a stage average
+// their gradients and step together.
+// Source: Ryabinin et al., "SWARM Parallelism", arXiv:2301.11913.
+#include "scenarios/methods/pipeline.hpp"
+
+#include "actors/pipeline/pipeline_trainer.hpp"
+#include "actors/pipeline/stage_peer.hpp"
+#include "actors/pipeline/staged_workload.hpp"
+#include "actors/training/state_pool.hpp"
+#include "actors/training/training_peer.hpp"
+#include "kernels/base/check.hpp"
+#include "kernels/compress/codec.hpp"
+#include "scenarios/methods/method.hpp"
+#include "scenarios/schema/hosts.hpp"
+#include "scenarios/workloads/prepared.hpp"
+#include "scenarios/workloads/workload.hpp"
+
+#include <caf/actor_system.hpp>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <utility>
+
+namespace shoal::scenarios {
+
+namespace {
+
+constexpr const char* run_name = "training";
+
+struct pipeline_choices {
+  std::uint64_t stages = 4;
+  std::uint64_t target_batch = 256;
+  std::uint64_t in_flight = 8;
+  std::string activations = "none"; ///< a codec of activation_codec()
+  duration rebalance_every{};
+  duration batch_timeout = std::chrono::seconds(60);
+  bool operator==(const pipeline_choices&) const = default;
+};
+
+template <class V>
+void describe(V& v, pipeline_choices& o) {
+  v.field("stages", o.stages,
+          "the pieces of the model, each with as many layers as the others, or one more. The first "
+          "stage holds the embedding and the head, too",
+          {.at_least = 1, .at_most = 256});
+  v.field("target_batch", o.target_batch, "samples of a step of the whole model",
+          {.at_least = 1, .at_most = 1e12});
+  v.field("in_flight", o.in_flight, "micro-batches that a trainer has under way",
+          {.at_least = 1, .at_most = 65536, .hide_default = true});
+  v.field("activations", o.activations,
+          "codec of activations and of their gradients on the wire. All but `none` round them",
+          {.hide_default = true, .one_of = "none, float16, bfloat16, blockwise8"});
+  v.field("rebalance_every", o.rebalance_every,
+          "how often a host may move from the stage with the least load to the one with the most; "
+          "0: never",
+          {.hide_default = true});
+  v.field("batch_timeout", o.batch_timeout,
+          "after this time without a whole batch, a stage steps with the gradients that it has",
+          {.above = 0, .hide_default = true});
+}
+
+const pipeline_choices& options_of(const scenario& what) {
+  return what.training.method.as<pipeline_choices>();
+}
+
+bool is_stage(const peer_group& group) {
+  return group.role.name() == "stage";
+}
+
+std::uint64_t stage_hosts(const scenario& what) {
+  std::uint64_t out = 0;
+  for (const auto& group : what.peers) out += is_stage(group) ? group.count : 0;
+  return out;
+}
+
+void check_model(const scenario& what, checking& report) {
+  const auto& o = options_of(what);
+  const auto& of = what.workload.definition();
+  if (!report.sound({"workload.kind", "training.stages"})) return;
+  if (!of.shape_between_stages)
+    return report.error("training.method",
+                        fmt::format("the workload '{}' cannot be cut into stages", of.name),
+                        {"the workloads transformer and timing can"});
+  if (!of.cut || (of.possible && !of.possible(what.workload).ok())) return;
+  if (const auto cut = of.cut(what.workload, static_cast<std::uint32_t>(o.stages)); !cut)
+    report.error("training.stages", cut.error());
+}
+
+void check_hosts(const scenario& what, checking& report) {
+  const auto& o = options_of(what);
+  if (what.peers.empty() || !report.sound({"training.stages"})) return;
+  for (const auto& group : what.peers)
+    if (!report.sound({"peers." + group.name + ".role", "peers." + group.name + ".count"})) return;
+  const auto held = stage_hosts(what);
+  if (held < o.stages)
+    report.error(
+        "training.stages",
+        fmt::format("{} stages: the groups of peers with 'role: stage' have {} host{}, and "
+                    "each stage needs one",
+                    o.stages, held, held == 1 ? "" : "s"));
+  if (held == count_of(what))
+    report.error("peers",
+                 "all groups have 'role: stage': a pipeline needs a trainer, too, which "
+                 "sends micro-batches through the stages",
+                 {"a group without 'role' is one of trainers"});
+}
+
+void check_training(const scenario& what, checking& report) {
+  const auto& optimizer = what.training.optimizer;
+  if (report.sound({"training.optimizer.clip_norm"}) && optimizer.clip_norm > 0)
+    report.error("training.optimizer.clip_norm",
+                 "clip_norm needs the norm of the whole gradient, which no host of a pipeline has: "
+                 "leave it out");
+  if (report.sound({"training.optimizer.kind"}) && !kernels::float_state(optimizer.kind))
+    report.error("training.optimizer.kind",
+                 fmt::format("the state of {} is coded in blocks, and a stage may begin within "
+                             "one: take adamw or lamb",
+                             to_string(optimizer.kind)));
+  if (report.sound({"averaging.power_sgd_rank"}) && what.averaging.power_sgd_rank > 0)
+    report.error("averaging.power_sgd_rank", "PowerSGD has no place in a pipeline: its matrices "
+                                             "are those of the whole model");
+  if (report.sound({"averaging.compression"}) &&
+      what.averaging.compression == kernels::codec::top_k)
+    report.error("averaging.compression",
+                 "top_k drops values, and a host of a stage keeps no residual");
+}
+
+const actors::staged_workload& staged(const role_site& site) {
+  // Only this method's wrap() makes the pool's workload.
+  return dynamic_cast<const actors::staged_workload&>(site.pool->work());
+}
+
+sample_shape shape_of(const scenario& what) {
+  return what.workload.definition().shape_between_stages(what.workload);
+}
+
+/// The number of this host among those of the same role, in the order of the file.
+std::uint64_t number_of(const role_site& site) {
+  std::uint64_t out = 0;
+  for (const auto& host : expand_hosts(site.what)) {
+    if (host.name == site.on.name()) break;
+    out += host.role == &site.group.role.definition() ? 1 : 0;
+  }
+  return out;
+}
+
+std::vector<actors::round_codecs> codecs_by_stage(const scenario& what,
+                                                  const actors::stage_model& cut) {
+  std::vector<actors::round_codecs> out;
+  for (std::uint32_t s = 0; s < cut.stages(); ++s) {
+    std::vector<std::uint64_t> tensors;
+    for (const auto& slot : cut.tensors_of(s)) tensors.push_back(slot.size());
+    out.push_back(round_codecs_of(what.averaging, tensors));
+  }
+  return out;
+}
+
+/// How often hosts renew their records and read those of others.
+duration refresh_of(const role_site& site) {
+  return std::max<duration>(site.config.min_refresh, site.config.max_refresh / 10);
+}
+
+using checkpoint_writer =
+    std::function<void(const actors::state_ptr& state, std::uint64_t data_from)>;
+
+/// The whole model is at a new step.
+void keep_whole(actors::state_pool& pool, const actors::state_ptr& whole, std::uint64_t every,
+                const checkpoint_writer& write) {
+  pool.offer(whole);
+  if (every > 0 && whole->epoch % every == 0 && write) write(whole, whole->samples);
+}
+
+caf::actor spawn_trainer(const role_site& site) {
+  const auto& o = options_of(site.what);
+  const auto& work = staged(site);
+  const auto codec = kernels::parse_codec(o.activations);
+  SHOAL_CHECK(codec.ok(), "the schema knows the codecs");
+  actors::pipeline_trainer_config config;
+  config.run = run_name;
+  config.model = work.cut();
+  config.time = shape_of(site.what).rows;
+  config.target_batch = o.target_batch;
+  config.micro_batch = site.config.micro_batch;
+  config.epochs = site.config.epochs;
+  config.in_flight = o.in_flight;
+  config.activations = *codec;
+  config.shard = {true, site.config.prefetch_samples, site.config.min_refresh,
+                  site.config.max_refresh, site.config.find_shard};
+  config.sample_bytes = work.sample_bytes();
+  config.refresh = refresh_of(site);
+  config.record_lifetime = site.config.record_lifetime;
+  // Where one process runs all hosts, it has the states of all stages.
+  config.wants_states = [pool = site.pool, every = site.config.checkpoint_every,
+                         measures = site.what.record.held_out_every,
+                         last = site.config.epochs](std::uint64_t epoch) {
+    const bool due = epoch == last || (every > 0 && epoch % every == 0) ||
+                     (measures > 0 && epoch % measures == 0);
+    return due && pool->best()->epoch < epoch;
+  };
+  config.on_states = [pool = site.pool, every = site.config.checkpoint_every,
+                      keep = site.config.on_checkpoint](const std::vector<actors::state_ptr>& all) {
+    const auto& staged = dynamic_cast<const actors::staged_workload&>(pool->work());
+    keep_whole(*pool, std::make_shared<const actors::model_state>(staged.joined(all)), every, keep);
+  };
+  config.initial = work.apart(*site.pool->initial());
+  config.dht = site.dht;
+  return caf::actor_cast<caf::actor>(
+      site.system.spawn<actors::pipeline_trainer>(std::ref(site.on), std::move(config)));
+}
+
+} // namespace
+
+caf::actor spawn_stage_peer(const role_site& site) {
+  const auto& o = options_of(site.what);
+  const auto& work = staged(site);
+  actors::stage_peer_config config;
+  config.run = run_name;
+  config.first_stage = static_cast<std::uint32_t>(number_of(site) % o.stages);
+  if (o.rebalance_every > duration{})
+    config.stage.reset();
+  else
+    config.stage = config.first_stage;
+  config.model = work.cut();
+  config.optimizer = work.optimizer();
+  config.initial = work.apart(*site.pool->initial());
+  config.averaging = site.config.averaging;
+  config.averaging.conduct = site.config.conduct;
+  config.codecs = codecs_by_stage(site.what, *work.cut());
+  config.target_batch = o.target_batch;
+  config.trusts_trainers = true;
+  // A device's rate is that of the whole model, forward and backward. A backward pass takes twice
+  // the time of a forward one.
+  config.sample_time =
+      from_seconds(1 / site.config.device.samples_per_second / 3 / static_cast<double>(o.stages));
+  config.jitter = site.config.device.jitter;
+  config.step_time = site.config.device.step_time;
+  config.refresh = refresh_of(site);
+  config.record_lifetime = site.config.record_lifetime;
+  config.rebalance_every = o.rebalance_every;
+  config.batch_timeout = o.batch_timeout;
+  config.on_step = [pool = site.pool, every = site.config.checkpoint_every,
+                    keep = site.config.on_checkpoint](std::uint32_t stage,
+                                                      const actors::state_ptr& state) {
+    const auto& staged = dynamic_cast<const actors::staged_workload&>(pool->work());
+    if (const auto whole = staged.stepped(stage, state)) keep_whole(*pool, whole, every, keep);
+  };
+  config.dht = site.dht;
+  return caf::actor_cast<caf::actor>(
+      site.system.spawn<actors::stage_peer>(std::ref(site.on), std::move(config)));
+}
+
+method_definition pipeline_method() {
+  method_definition out;
+  out.name = "pipeline";
+  out.meaning = "the model in stages on many hosts, and micro-batches that trainers send through "
+                "them (SWARM)";
+  out.options = options_box::of(pipeline_choices{});
+  out.traits = [](const scenario& what) {
+    method_traits traits;
+    traits.target_batch = traits.baseline_batch = options_of(what).target_batch;
+    traits.weights_are_samples = false;
+    traits.whole_swarm = false;
+    traits.has_stages = true;
+    traits.idle_actors = 2; // the trainer and the node
+    return traits;
+  };
+  out.steps_of_machine = [](const scenario&, std::uint64_t epoch) { return epoch; };
+  out.check = [](const scenario& what, checking& report) {
+    check_micro_batch(what, options_of(what).target_batch, report);
+    check_model(what, report);
+    check_hosts(what, report);
+    check_training(what, report);
+  };
+  out.configure = [](const scenario& what, actors::peer_config& into) {
+    into.target_batch = options_of(what).target_batch;
+  };
+  out.wrap = [](const scenario& what, std::shared_ptr<const actors::workload> work)
+      -> result<std::shared_ptr<const actors::workload>> {
+    const auto stages = static_cast<std::uint32_t>(options_of(what).stages);
+    const auto& of = what.workload.definition();
+    std::shared_ptr<const actors::stage_model> cut;
+    if (work->is_size_only()) {
+      const auto shape = shape_of(what);
+      cut = actors::stage_model::sized(stages, shape.values,
+                                       std::max<std::uint64_t>(1, work->value_count() / stages));
+    } else {
+      auto made = of.cut(what.workload, stages);
+      if (!made) return failure{"training.stages: " + made.error()};
+      cut = std::move(*made);
+    }
+    auto out =
+        actors::staged_workload::make(std::move(work), std::move(cut), what.training.optimizer);
+    if (!out) return failure{"training: " + out.error()};
+    return std::shared_ptr<const actors::workload>(std::move(*out));
+  };
+  out.spawn = spawn_trainer;
+  static_assert(actors::pipeline_trainer::drain == actors::training_peer::drain,
+                "the role 'trainer' tells both to leave");
+  return out;
+}
+
+} // namespace shoal::scenarios
