@@ -1,10 +1,10 @@
 #include "kernels/dense.hpp"
 
 #include "kernels/base/check.hpp"
+#include "kernels/base/dot.hpp"
 #include "kernels/base/rng.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 namespace shoal::kernels {
@@ -12,19 +12,6 @@ namespace shoal::kernels {
 namespace {
 
 constexpr double norm_epsilon = 1e-5;
-
-/// Partial sums of fixed places, which the compiler can vectorize.
-float dot(const float* a, const float* b, std::size_t n) {
-  constexpr std::size_t lanes = 8;
-  std::array<float, lanes> sums{};
-  std::size_t i = 0;
-  for (; i + lanes <= n; i += lanes)
-    for (std::size_t k = 0; k < lanes; ++k) sums[k] += a[i + k] * b[i + k];
-  float out = 0;
-  for (; i < n; ++i) out += a[i] * b[i];
-  for (const float s : sums) out += s;
-  return out;
-}
 
 struct row_moments {
   double mean = 0, scale = 0;

@@ -14,8 +14,10 @@
 #include <filesystem>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <span>
 #include <string>
+#include <thread>
 #include <vector>
 #if SHOAL_WITH_LEARN
 #include "kernels/learn/checkpoint.hpp"
@@ -24,8 +26,6 @@
 #include "kernels/learn/drawing.hpp"
 #include "kernels/learn/pictures/png_file.hpp"
 #include "kernels/learn/torch_loader.hpp"
-
-#include <optional>
 #endif
 
 namespace shoal::tools {
@@ -36,6 +36,8 @@ struct draw_arguments {
   std::string from, pictures, out = "drawn.png";
   std::vector<std::string> captions;
   std::uint64_t count = 128, best = 4, seed = 1, top_k = 256, among = 128, passes = 12;
+  std::optional<std::uint64_t> asked; ///< as many as `among`
+  std::size_t threads = 0;            ///< 0: one for each core
   double temperature = 1, top_p = 0.75;
   bool score = false, best_given = false;
 };
@@ -115,13 +117,14 @@ void print_score(const learn::drawing_score& of, bool held_out) {
   fmt::print("  frequencies of each position       {:.4f}\n", of.unigram);
   fmt::print("  nats for each token of a caption   {:.4f}\n", of.text);
   if (of.among == 0) return;
-  fmt::print("the right picture among {} comes first\n", of.among);
+  fmt::print("the right picture among {} comes first, for {} captions\n", of.among, of.asked);
   fmt::print("  by the model's likelihood          {:.3f}\n", of.best_likelihood);
   fmt::print("  by the contrastive pair            {:.3f}\n", of.best_contrastive);
 }
 
 void print_drawn(const learn::drawn_score& of, const draw_arguments& a) {
-  fmt::print("the right picture among {} is the nearest in its pixels\n", of.among);
+  fmt::print("the right picture among {} is the nearest in its pixels, for {} captions\n", of.among,
+             of.asked);
   fmt::print("  to the first drawn picture         {:.3f}, PSNR {:.2f} dB\n", of.first,
              of.psnr_first);
   fmt::print("  to the best of {:<20}{:.3f}, PSNR {:.2f} dB\n", a.count, of.best, of.psnr_best);
@@ -161,10 +164,14 @@ int draw(const draw_arguments& a) {
     });
   }
   if (a.score) {
-    print_score(learn::score_drawing(model, saved->parameters, *data, 1024, a.among, &*ranker),
+    const learn::scoring how{.among = a.among,
+                             .asked = a.asked.value_or(a.among),
+                             .threads =
+                                 a.threads > 0 ? a.threads : std::thread::hardware_concurrency()};
+    print_score(learn::score_drawing(model, saved->parameters, *data, how, *ranker),
                 !data->set().places(true).empty());
     if (a.among > 0)
-      print_drawn(learn::score_drawn(model, saved->parameters, *data, a.among, a.count, options,
+      print_drawn(learn::score_drawn(model, saved->parameters, *data, how, a.count, options,
                                      *ranker, a.seed),
                   a);
   }
@@ -234,6 +241,15 @@ void add_draw(CLI::App& app, action& chosen) {
                     "finds the right picture, and how often it draws it");
   number("--among", a->among, "held-out pictures among which --score looks for the right one", 0,
          1024);
+  command
+      ->add_option("--asked", a->asked,
+                   "captions whose pictures --score looks for and draws (default: as many as "
+                   "--among)")
+      ->type_name("N")
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1024}));
+  command->add_option("-j,--threads", a->threads, "threads of --score (default: one for each core)")
+      ->type_name("N")
+      ->check(CLI::Range(1u, 1024u));
   command->callback([a, command, &chosen] {
     a->best_given = command->count("--best") > 0;
     chosen = [a] { return draw(*a); };

@@ -21,6 +21,12 @@
 
 namespace shoal::learn {
 
+/// A picture to draw. Equal requests give equal pictures.
+struct dalle_request {
+  std::vector<token_id> caption; ///< [text_length]
+  std::uint64_t seed = 1, number = 0;
+};
+
 /// Thread safety: immutable; all functions may be called from several threads at once.
 /// The bits of every result depend on the arguments alone, and on the CPU type (transformer.hpp).
 class dalle final : public model {
@@ -50,13 +56,20 @@ public:
   std::vector<dalle_loss> losses(std::span<const float> parameters,
                                  std::span<const std::byte> samples) const;
 
-  /// Draws `count` pictures for a caption [text_length]: the codes of each, row by row. Equal seeds
-  /// give equal pictures, and picture i does not depend on `count`. Requires: a caption in the
-  /// vocabulary, validate(options).
+  /// Draws pictures: the codes of each, row by row. A picture depends on its caption, seed and
+  /// number, and not on the others, up to the rounding of a product of matrices. Requires: captions
+  /// in the vocabulary, validate(options).
+  std::vector<std::vector<token_id>> draw(std::span<const float> parameters,
+                                          std::span<const dalle_request> wanted,
+                                          const sampling_options& options) const;
+  /// The pictures 0 to `count` - 1 of a caption.
   std::vector<std::vector<token_id>> draw(std::span<const float> parameters,
                                           std::span<const token_id> caption, std::size_t count,
                                           const sampling_options& options,
                                           std::uint64_t seed) const;
+
+  /// Pictures that are drawn at once: up to 128 whose keys and values take at most 256 MiB.
+  std::size_t drawn_at_once() const noexcept;
 
   static constexpr std::size_t chunk = 16;
 

@@ -55,9 +55,11 @@ public:
                                                       std::span<float> gradient_sum) const = 0;
   virtual std::vector<dalle_loss> losses(std::span<const float> parameters,
                                          const dalle_batch& batch) const = 0;
-  /// Starts pictures for the captions of `batch`. `parameters` live as long as the decoder.
+  /// Starts a picture for each entry of `caption_of`, which is the number of its caption.
+  /// `parameters` live as long as the decoder. Requires: a caption for each entry.
   virtual std::unique_ptr<dalle_decoder> decode(std::span<const float> parameters,
-                                                const dalle_batch& captions) const = 0;
+                                                const dalle_batch& captions,
+                                                std::span<const std::int64_t> caption_of) const = 0;
 };
 
 } // namespace shoal::learn

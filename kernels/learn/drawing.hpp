@@ -46,28 +46,36 @@ struct drawing_score {
   double shuffled = 0;         ///< the model, with the caption of another held-out picture
   double best_likelihood = 0;  ///< share of captions whose own picture is the likeliest
   double best_contrastive = 0; ///< share of captions whose own picture is the most similar
+  std::size_t asked = 0;       ///< captions whose pictures were looked for
   std::size_t among = 0;       ///< pictures that a caption's own one is among
 };
 
-/// Measures up to `most` held-out pictures, and the retrieval among up to `among` of them (0 leaves
-/// it out). The unigram of a position is mixed with that of all positions, which counts as ten
-/// pictures. `ranker` may be null.
+struct scoring {
+  std::size_t most = 1024; ///< held-out pictures whose losses are taken
+  std::size_t among = 128; ///< held-out pictures among which the right one is looked for
+  std::size_t asked = 128; ///< captions of these whose pictures are looked for and drawn
+  std::size_t threads = 1; ///< the result does not depend on them
+};
+
+/// Measures held-out pictures and the retrieval among them (among = 0 leaves it out). The unigram
+/// of a position is mixed with that of all positions, which counts as ten pictures.
 drawing_score score_drawing(const dalle& model, std::span<const float> parameters,
-                            const picture_samples& data, std::size_t most, std::size_t among,
-                            const contrastive_pair* ranker);
+                            const picture_samples& data, const scoring& how,
+                            const contrastive_pair& ranker);
 
 /// Drawn pictures beside the right ones. `first` counts the first drawn picture of each caption,
 /// and `best` the drawn picture that the ranker puts first.
 struct drawn_score {
-  std::size_t among = 0;      ///< held-out captions, and the pictures that are compared
-  double first = 0, best = 0; ///< share of drawn pictures whose nearest one is the right one
+  std::size_t asked = 0, among = 0; ///< held-out captions, and the pictures that are compared
+  double first = 0, best = 0;       ///< share of drawn pictures whose nearest one is the right one
   double psnr_first = 0, psnr_best = 0; ///< drawn pictures against the right ones, in dB
 };
 
-/// Draws `count` pictures for each of up to `among` held-out captions. The nearest picture is that
-/// with the least squared error of its pixels. Requires: count > 0, validate(options).
+/// Draws `count` pictures for each asked caption, those of caption i with seed + i. The nearest
+/// picture is that with the least squared error of its pixels. Requires: count > 0,
+/// validate(options).
 drawn_score score_drawn(const dalle& model, std::span<const float> parameters,
-                        const picture_samples& data, std::size_t among, std::size_t count,
+                        const picture_samples& data, const scoring& how, std::size_t count,
                         const sampling_options& options, const contrastive_pair& ranker,
                         std::uint64_t seed);
 

@@ -23,21 +23,31 @@ result<void> validate(const sampling_options& options) {
 
 std::size_t choose(std::span<const float> logits, const sampling_options& options, rng& random) {
   SHOAL_CHECK(!logits.empty(), "there are logits to choose from");
-  auto value = [&](std::size_t i) {
-    return std::isnan(logits[i]) ? -std::numeric_limits<double>::infinity()
-                                 : static_cast<double>(logits[i]);
+  struct candidate {
+    double value;
+    std::size_t place;
   };
-  std::vector<std::size_t> order(logits.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return value(a) > value(b); });
-  const double best = value(order.front());
-  if (options.temperature == 0 || !std::isfinite(best)) return order.front();
+  // The first one of equal values comes first.
+  const auto before = [](const candidate& a, const candidate& b) {
+    return a.value != b.value ? a.value > b.value : a.place < b.place;
+  };
+  std::vector<candidate> order(logits.size());
+  for (std::size_t i = 0; i < order.size(); ++i)
+    order[i] = {std::isnan(logits[i]) ? -std::numeric_limits<double>::infinity()
+                                      : static_cast<double>(logits[i]),
+                i};
+  const auto likeliest = std::min_element(order.begin(), order.end(), before);
+  const double best = likeliest->value;
+  if (options.temperature == 0 || !std::isfinite(best)) return likeliest->place;
 
   auto kept = options.top_k == 0 ? order.size() : std::min(options.top_k, order.size());
+  // Only the candidates that may be drawn are put in order.
+  const auto end = order.begin() + static_cast<std::ptrdiff_t>(kept);
+  if (end != order.end()) std::nth_element(order.begin(), end, order.end(), before);
+  std::sort(order.begin(), end, before);
   std::vector<double> weights(kept);
   for (std::size_t i = 0; i < kept; ++i)
-    weights[i] = std::exp((value(order[i]) - best) / options.temperature);
+    weights[i] = std::exp((order[i].value - best) / options.temperature);
   const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
   double mass = 0;
   for (std::size_t i = 0; i < kept; ++i) {
@@ -46,8 +56,8 @@ std::size_t choose(std::span<const float> logits, const sampling_options& option
   }
   double left = random.uniform() * mass;
   for (std::size_t i = 0; i < kept; ++i)
-    if ((left -= weights[i]) < 0) return order[i];
-  return order[kept - 1];
+    if ((left -= weights[i]) < 0) return order[i].place;
+  return order[kept - 1].place;
 }
 
 } // namespace shoal::learn

@@ -1,4 +1,5 @@
 // The code of DALL-E that calls libtorch, a part of the module of torch_module.cpp.
+#include "kernels/learn/attend.hpp"
 #include "kernels/learn/torch_dalle_pass.hpp"
 #include "kernels/learn/transformer_math.hpp"
 
@@ -76,7 +77,8 @@ public:
   }
 
   std::unique_ptr<dalle_decoder> decode(std::span<const float> parameters,
-                                        const dalle_batch& captions) const override;
+                                        const dalle_batch& captions,
+                                        std::span<const std::int64_t> caption_of) const override;
 
 private:
   friend class torch_dalle_decoder;
@@ -195,23 +197,26 @@ private:
 };
 
 /// One position at a time. Each half layer keeps its normed inputs, which later positions take
-/// channels from.
+/// channels from. A caption is read once, and its keys and values are copied to its pictures.
 class torch_dalle_decoder final : public dalle_decoder {
 public:
   torch_dalle_decoder(const torch_dalle& model, std::span<const float> parameters,
-                      const dalle_batch& captions)
-      : model_(model), parameters_(parameters), pass_(model.config(), model.tables_, captions),
-        layers_(static_cast<std::size_t>(model.config().layers)) {
+                      const dalle_batch& captions, std::span<const std::int64_t> caption_of)
+      : model_(model), parameters_(parameters), config_(model.config()),
+        pictures_(captions.samples), layers_(static_cast<std::size_t>(config_.layers)),
+        words_(static_cast<std::size_t>(captions.samples)) {
     at::NoGradGuard without_gradient;
-    const auto& c = model_.config();
-    for (auto& one : layers_) {
-      one.normed = {at::zeros({pass_.samples(), c.positions(), c.dim}),
-                    at::zeros({pass_.samples(), c.positions(), c.dim})};
-      one.keys = at::zeros({pass_.samples(), c.heads, c.positions(), c.head_width()});
-      one.values = at::zeros({pass_.samples(), c.heads, c.positions(), c.head_width()});
+    const dalle_pass pass(config_, model.tables_, captions);
+    const auto first = config_.text_length + 1;
+    for (std::size_t i = 0; i < captions.text.size(); ++i) {
+      const auto length = static_cast<std::size_t>(config_.text_length);
+      if (captions.text[i] != 0) words_[i / length] = static_cast<std::int64_t>(i % length) + 1;
     }
-    for (std::int64_t i = 0; i <= c.text_length; ++i)
-      take(pass_.ids().select(1, i), i == c.text_length);
+    for (auto& one : layers_)
+      for (auto* tensor : {&one.normed[0], &one.normed[1], &one.keys, &one.values})
+        *tensor = at::zeros({first, pictures_, config_.dim});
+    for (std::int64_t i = 0; i < first; ++i) take(pass.ids().select(1, i), i + 1 == first);
+    copy_to_pictures(caption_of);
   }
 
   const std::vector<float>& logits() const override { return logits_; }
@@ -219,89 +224,124 @@ public:
   void add(std::span<const token_id> codes) override {
     shoal_use_one_thread();
     at::NoGradGuard without_gradient;
-    take(at::from_blob(const_cast<token_id*>(codes.data()), {pass_.samples()}, at::kLong) +
-             model_.config().text_tokens(),
+    take(at::from_blob(const_cast<token_id*>(codes.data()), {pictures_}, at::kLong) +
+             config_.text_tokens(),
          true);
   }
 
 private:
+  /// [positions, pictures, dim] each.
   struct kept {
     std::array<Tensor, 2> normed; ///< inputs of attention, and of the feed-forward part
     Tensor keys, values;
   };
 
+  void copy_to_pictures(std::span<const std::int64_t> caption_of) {
+    const auto count = static_cast<std::int64_t>(caption_of.size());
+    const auto which =
+        at::from_blob(const_cast<std::int64_t*>(caption_of.data()), {count}, at::kLong);
+    for (auto& one : layers_)
+      for (auto* tensor : {&one.normed[0], &one.normed[1], &one.keys, &one.values}) {
+        auto grown = at::zeros({config_.positions(), count, config_.dim});
+        grown.narrow(0, 0, at_).copy_(tensor->index_select(1, which));
+        *tensor = std::move(grown);
+      }
+    const auto codes = static_cast<std::size_t>(config_.codes);
+    std::vector<std::int64_t> words;
+    std::vector<float> logits;
+    for (const auto caption : caption_of) {
+      words.push_back(words_[static_cast<std::size_t>(caption)]);
+      const auto row = std::span(logits_).subspan(static_cast<std::size_t>(caption) * codes, codes);
+      logits.insert(logits.end(), row.begin(), row.end());
+    }
+    words_ = std::move(words);
+    logits_ = std::move(logits);
+    pictures_ = count;
+  }
+
   /// The channels of position at_ after the shift, from all normed inputs up to it.
   Tensor shifted(const Tensor& normed) const {
-    const auto& c = model_.config();
-    const auto first = c.text_length + 1, half = c.dim / 2, quarter = c.dim / 4;
+    const auto first = config_.text_length + 1, half = config_.dim / 2, quarter = config_.dim / 4;
     const auto from = [&](std::int64_t position, bool there, std::int64_t low, std::int64_t width) {
-      return there ? normed.select(1, position).narrow(1, low, width)
-                   : at::zeros({pass_.samples(), width});
+      return there ? normed.select(0, position).narrow(1, low, width)
+                   : at::zeros({pictures_, width});
     };
     const auto rest = from(at_, true, half, half);
     if (at_ < first) return at::cat({from(at_ - 1, at_ > 0, 0, half), rest}, 1);
     const auto code = at_ - first;
-    return at::cat({from(at_ - c.side, code >= c.side, 0, quarter),
-                    from(at_ - 1, code % c.side != 0, quarter, quarter), rest},
+    return at::cat({from(at_ - config_.side, code >= config_.side, 0, quarter),
+                    from(at_ - 1, code % config_.side != 0, quarter, quarter), rest},
                    1);
   }
 
+  /// The attention of a query [pictures, dim] to the positions that at_ sees.
+  Tensor attended(const Tensor& query, const kept& own, dalle_attention kind) const {
+    auto out = at::zeros({pictures_, config_.dim});
+    std::vector<std::int64_t> seen;
+    for (std::int64_t s = 0; s < pictures_; ++s) {
+      const auto words = words_[static_cast<std::size_t>(s)];
+      seen.clear();
+      for (const auto p : model_.tables_.seen(kind, at_))
+        if (p <= words || p > config_.text_length) seen.push_back(p);
+      const auto row = [&](const Tensor& of) { return of.data_ptr<float>() + s * config_.dim; };
+      attend(row(query),
+             {row(own.keys), row(own.values), static_cast<std::size_t>(pictures_ * config_.dim),
+              static_cast<std::size_t>(config_.heads),
+              static_cast<std::size_t>(config_.head_width())},
+             seen, row(out));
+    }
+    return out;
+  }
+
   Tensor attention(const Tensor& x, kept& own, const half_layer& q) {
-    const auto& c = model_.config();
-    const auto h = c.heads, w = c.head_width(), seen = at_ + 1;
-    own.normed[0].select(1, at_).copy_(pass_.normed(x, q.own));
-    const auto all = dalle_tables::rotate(
-        at::linear(shifted(own.normed[0]), q.shared[0]).view({pass_.samples(), 3, h, w}),
-        model_.tables_.cosine[at_], model_.tables_.sine[at_]);
-    own.keys.select(2, at_).copy_(all.select(1, 1));
-    own.values.select(2, at_).copy_(all.select(1, 2));
-    const auto rows = [&](const Tensor& of) {
-      return of.narrow(2, 0, seen).reshape({pass_.samples() * h, seen, w});
+    own.normed[0].select(0, at_).copy_(dalle_pass::normed(x, q.own));
+    const auto all =
+        dalle_tables::rotate(at::linear(shifted(own.normed[0]), q.shared[0])
+                                 .view({pictures_, 3, config_.heads, config_.head_width()}),
+                             model_.tables_.cosine[at_], model_.tables_.sine[at_]);
+    const auto part = [&](std::int64_t i) {
+      return all.select(1, i).reshape({pictures_, config_.dim});
     };
-    const auto query = all.select(1, 0).reshape({pass_.samples() * h, 1, w});
-    const auto mask = pass_.mask(q.kind).select(2, at_).narrow(2, 0, seen);
-    const auto scores =
-        at::bmm(query * (1 / std::sqrt(static_cast<double>(w))), rows(own.keys).transpose(1, 2))
-            .view({pass_.samples(), h, seen})
-            .add_(mask);
-    const auto mixed =
-        at::bmm(at::softmax(scores, -1).view({pass_.samples() * h, 1, seen}), rows(own.values))
-            .view({pass_.samples(), c.dim});
-    return at::linear(mixed, q.shared[1], q.shared[2]) * q.own[2];
+    own.keys.select(0, at_).copy_(part(1));
+    own.values.select(0, at_).copy_(part(2));
+    return at::linear(attended(part(0).contiguous(), own, q.kind), q.shared[1], q.shared[2]) *
+           q.own[2];
   }
 
   void take(const Tensor& ids, bool predicts) {
-    const auto& c = model_.config();
     auto x1 = at::embedding(model_.leaves_of(parameters_, 0, 1)[0], ids), x2 = x1;
-    for (std::int64_t i = 0; i < c.layers; ++i) {
+    for (std::int64_t i = 0; i < config_.layers; ++i) {
       auto& own = layers_[static_cast<std::size_t>(i)];
       x1 = x1 + attention(x2, own, model_.half_of(parameters_, i, 0));
       const auto second = model_.half_of(parameters_, i, 1);
-      own.normed[1].select(1, at_).copy_(pass_.normed(x1, second.own));
-      x2 = x2 + pass_.after_shift(shifted(own.normed[1]), second);
+      own.normed[1].select(0, at_).copy_(dalle_pass::normed(x1, second.own));
+      x2 = x2 + dalle_pass::after_shift(shifted(own.normed[1]), second);
     }
     ++at_;
     if (!predicts) return;
     const auto q = model_.head_leaves(parameters_);
-    const auto x = at::layer_norm((x1 + x2) / 2, {c.dim}, q[1], q[2], norm_epsilon);
-    const auto out = at::linear(x, q[0].narrow(0, c.text_tokens(), c.codes),
-                                q[3].narrow(0, c.text_tokens(), c.codes))
+    const auto x = at::layer_norm((x1 + x2) / 2, {config_.dim}, q[1], q[2], norm_epsilon);
+    const auto out = at::linear(x, q[0].narrow(0, config_.text_tokens(), config_.codes),
+                                q[3].narrow(0, config_.text_tokens(), config_.codes))
                          .contiguous();
     logits_.assign(out.data_ptr<float>(), out.data_ptr<float>() + out.numel());
   }
 
   const torch_dalle& model_;
   std::span<const float> parameters_;
-  dalle_pass pass_;
+  const dalle_config& config_;
+  std::int64_t pictures_;
   std::vector<kept> layers_;
+  std::vector<std::int64_t> words_; ///< tokens of each caption without its padding
   std::vector<float> logits_;
   std::int64_t at_ = 0;
 };
 
 std::unique_ptr<dalle_decoder> torch_dalle::decode(std::span<const float> parameters,
-                                                   const dalle_batch& captions) const {
+                                                   const dalle_batch& captions,
+                                                   std::span<const std::int64_t> caption_of) const {
   shoal_use_one_thread();
-  return std::make_unique<torch_dalle_decoder>(*this, parameters, captions);
+  return std::make_unique<torch_dalle_decoder>(*this, parameters, captions, caption_of);
 }
 
 } // namespace

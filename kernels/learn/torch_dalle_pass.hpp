@@ -63,11 +63,21 @@ struct dalle_tables {
       for (std::size_t i = 0; i < visible.size(); ++i)
         scores[i] = visible[i] != 0 ? 0.0F : hidden_score;
       masks[static_cast<std::size_t>(k)] = copy_of(scores, {n, n});
+      auto& seen_from = seen_[static_cast<std::size_t>(k)];
+      for (std::int64_t p = 0; p < n; ++p) {
+        seen_from.emplace_back();
+        for (std::int64_t q = 0; q < n; ++q)
+          if (visible[static_cast<std::size_t>(p * n + q)] != 0) seen_from.back().push_back(q);
+      }
     }
     std::vector<float> inner(static_cast<std::size_t>(c.image_length() - 1));
     for (std::size_t i = 0; i < inner.size(); ++i)
       inner[i] = i % static_cast<std::size_t>(c.side) == 0 ? 0.0F : 1.0F;
     has_left = copy_of(inner, {c.image_length() - 1, 1});
+  }
+  /// The positions that position p sees.
+  const std::vector<std::int64_t>& seen(dalle_attention kind, std::int64_t p) const {
+    return seen_[static_cast<std::size_t>(kind)][static_cast<std::size_t>(p)];
   }
   /// Channels (a, b) of a pair become (a cos - b sin, b cos + a sin). x: [..., time, head_width].
   static Tensor rotate(const Tensor& x, const Tensor& cosine, const Tensor& sine) {
@@ -80,6 +90,9 @@ struct dalle_tables {
   Tensor cosine, sine;
   std::array<Tensor, dalle_attention_kinds> masks;
   Tensor has_left; ///< 0 for the first code of a row, else 1
+
+private:
+  std::array<std::vector<std::vector<std::int64_t>>, dalle_attention_kinds> seen_;
 };
 
 /// The tensors of a piece: they lie one behind the other in the layout.
@@ -142,8 +155,8 @@ public:
                    1);
   }
 
-  Tensor normed(const Tensor& x, const leaves& own) const {
-    return at::layer_norm(x, {c.dim}, own[0], own[1], norm_epsilon);
+  static Tensor normed(const Tensor& x, const leaves& own) {
+    return at::layer_norm(x, own[0].sizes(), own[0], own[1], norm_epsilon);
   }
 
   Tensor attention(const Tensor& x, const half_layer& q) const {
@@ -167,7 +180,7 @@ public:
   Tensor feed_forward(const Tensor& x, const half_layer& q) const {
     return after_shift(shift(normed(x, q.own)), q);
   }
-  Tensor after_shift(const Tensor& x, const half_layer& q) const {
+  static Tensor after_shift(const Tensor& x, const half_layer& q) {
     const auto both = at::linear(x, q.shared[0], q.shared[1]).chunk(2, -1);
     return at::linear(both[0] * at::gelu(both[1]), q.shared[2], q.shared[3]) * q.own[2];
   }

@@ -5,9 +5,11 @@
 #include <dlfcn.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <filesystem>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <system_error>
 
 namespace shoal::learn {
@@ -24,6 +26,29 @@ struct torch_module {
 
 std::atomic<bool> in_use{false};
 
+/// Has OpenBLAS take vector instructions that the processor has. Debian's OpenBLAS takes those of
+/// 2004 for any processor that is newer than itself, which is four times as slow. A processor that
+/// OpenBLAS knows keeps its kernels, and so does a user who has set the variable.
+void choose_kernels() {
+#if defined(__x86_64__)
+  constexpr const char* variable = "OPENBLAS_CORETYPE";
+  if (std::getenv(variable) != nullptr) return;
+  const char* better = nullptr;
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) better = "Haswell";
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+    better = "SkylakeX";
+  if (better == nullptr) return;
+  // OpenBLAS chooses once, when it is loaded, so this asks it and unloads it again.
+  void* probe = dlopen("libopenblas.so.0", RTLD_LAZY | RTLD_LOCAL);
+  if (probe == nullptr) return; // another BLAS is installed
+  const auto chosen = reinterpret_cast<const char* (*)()>(dlsym(probe, "openblas_get_corename"));
+  const bool oldest = chosen != nullptr && std::string_view(chosen()) == "Prescott";
+  dlclose(probe);
+  if (oldest) setenv(variable, better, 0);
+#endif
+}
+
 /// Beside the program, where the build puts it, or where an installation does.
 torch_module load() {
   namespace fs = std::filesystem;
@@ -33,6 +58,7 @@ torch_module load() {
   torch_module out;
   for (const auto& path : {here / name, here.parent_path() / "lib" / "shoal" / name}) {
     if (!fs::exists(path, error)) continue;
+    choose_kernels();
     void* handle = dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL);
     if (!handle) {
       out.error = std::string("libtorch cannot be loaded: ") + dlerror();

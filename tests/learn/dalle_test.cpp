@@ -290,7 +290,10 @@ TEST_CASE("codes behind the first one do not depend on the padding of the captio
     other[static_cast<std::size_t>(i)] += static_cast<float>(random.normal());
   const auto math = make_dalle_math({tiny, true, model.layout()});
   const dalle_batch captions{2, {3, 1, 4, 0, 0, 3, 1, 4, 1, 5}, {}};
-  const auto before = math->decode(parameters, captions), after = math->decode(other, captions);
+  const std::vector<std::int64_t> each{0, 1};
+  const auto before = math->decode(parameters, captions, each),
+             after = math->decode(other, captions, each);
+
   const auto same = [&](std::size_t picture) {
     double most = 0;
     for (std::size_t i = 0; i < 7; ++i)
@@ -322,21 +325,25 @@ TEST_CASE("a picture that is drawn code by code has the likelihood of the whole 
   const auto samples = some_samples(tiny, 6);
   const auto batch = model.format().batch(samples);
   const auto whole = math->losses(parameters, batch);
-  const auto decoder = math->decode(parameters, batch);
-  std::vector<double> sums(6);
+  // Pictures in another order than that of their captions, one of them twice.
+  const std::vector<std::int64_t> caption_of{5, 0, 1, 2, 3, 4, 0};
+  const auto pictures = caption_of.size();
+  const auto decoder = math->decode(parameters, batch, caption_of);
+  std::vector<double> sums(pictures);
   for (std::int64_t at = 0; at < tiny.image_length(); ++at) {
     std::vector<token_id> next;
-    for (std::size_t s = 0; s < 6; ++s) {
+    for (std::size_t s = 0; s < pictures; ++s) {
       const auto row = std::span(decoder->logits()).subspan(s * 7, 7);
       double sum = 0;
       for (const float score : row) sum += std::exp(score);
-      next.push_back(batch.codes[s * 16 + static_cast<std::size_t>(at)]);
+      next.push_back(batch.codes[static_cast<std::size_t>(caption_of[s] * 16 + at)]);
       sums[s] += std::log(sum) - row[static_cast<std::size_t>(next.back())];
     }
     if (at + 1 < tiny.image_length()) decoder->add(next);
   }
-  for (std::size_t s = 0; s < 6; ++s)
-    CHECK(sums[s] / 16 == doctest::Approx(whole[s].image).epsilon(1e-4));
+  for (std::size_t s = 0; s < pictures; ++s)
+    CHECK(sums[s] / 16 ==
+          doctest::Approx(whole[static_cast<std::size_t>(caption_of[s])].image).epsilon(1e-4));
 }
 
 TEST_CASE("a picture depends on the seed and on its number but not on the other pictures") {
@@ -344,9 +351,21 @@ TEST_CASE("a picture depends on the seed and on its number but not on the other 
   const auto parameters = some_parameters(model);
   const std::vector<token_id> caption{3, 1, 4, 0, 0};
   const sampling_options options{.temperature = 1, .top_k = 5, .top_p = 0.9};
-  const auto many = model.draw(parameters, caption, 20, options, 7),
+  const auto many = model.draw(parameters, caption, 150, options, 7),
              few = model.draw(parameters, caption, 3, options, 7);
+  CHECK(model.drawn_at_once() == 128);
   CHECK(std::equal(few.begin(), few.end(), many.begin()));
+  // Pictures of two captions in turn are those of each caption alone.
+  const std::vector<token_id> other{2, 0, 0, 0, 0};
+  std::vector<dalle_request> wanted;
+  for (std::uint64_t i = 0; i < 3; ++i)
+    for (const auto& one : {caption, other}) wanted.push_back({one, 7, i});
+  const auto mixed = model.draw(parameters, wanted, options);
+  const auto of_other = model.draw(parameters, other, 3, options, 7);
+  for (std::size_t i = 0; i < 3; ++i) {
+    CHECK(mixed[2 * i] == few[i]);
+    CHECK(mixed[2 * i + 1] == of_other[i]);
+  }
   CHECK(many[0] != many[1]);
   CHECK(model.draw(parameters, caption, 3, options, 8) != few);
   for (const auto& codes : many) {

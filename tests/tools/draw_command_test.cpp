@@ -131,11 +131,14 @@ TEST_CASE("draw: two peers learn bars and what they draw has the colour and side
   const auto of_checkpoint =
       here.run("draw run/checkpoints/epoch-30.ckpt 'bar: red left' --count 1 --best 1 -o c.png");
   CHECK_MESSAGE(of_checkpoint.status == 0, of_checkpoint.text);
-  const auto scored = here.run("draw run --score --among 4 --count 2 --passes 20");
+  const auto scored = here.run("draw run --score --among 4 --asked 3 --count 2 --passes 20");
   REQUIRE_MESSAGE(scored.status == 0, scored.text);
   for (const char* row :
-       {"16 pictures of training", "captions of others", "among 4 comes first", "to the best of 2"})
+       {"16 pictures of training", "captions of others", "among 4 comes first, for 3 captions",
+        "in its pixels, for 3 captions", "to the best of 2"})
     CHECK_MESSAGE(scored.has(row), scored.text);
+  CHECK(here.run("draw run --score --among 4 --asked 3 --count 2 --passes 20 -j 3").text ==
+        scored.text);
 
   const auto unknown = here.run("draw run 'flying bar' --count 1 --best 1 -o u.png");
   CHECK_MESSAGE(unknown.has("note: no caption in training has 'flying'"), unknown.text);

@@ -1,6 +1,7 @@
 #include "kernels/learn/pictures/contrastive.hpp"
 
 #include "kernels/base/check.hpp"
+#include "kernels/base/dot.hpp"
 #include "kernels/base/rng.hpp"
 #include "kernels/optimizer.hpp"
 
@@ -18,11 +19,7 @@ constexpr float first_scale = 2.659F; // ln(1 / 0.07), as in CLIP
 
 /// y = M x.
 void multiply(const float* m, std::size_t rows, std::span<const float> x, float* y) {
-  for (std::size_t r = 0; r < rows; ++r, m += x.size()) {
-    float sum = 0;
-    for (std::size_t c = 0; c < x.size(); ++c) sum += m[c] * x[c];
-    y[r] = sum;
-  }
+  for (std::size_t r = 0; r < rows; ++r, m += x.size()) y[r] = dot(m, x.data(), x.size());
 }
 
 /// Adds upstream x^T to the gradient of M, and M^T upstream to that of x.
@@ -37,10 +34,6 @@ void multiply_back(const float* m, std::span<const float> upstream, std::span<co
     m += x.size();
     of_m += x.size();
   }
-}
-
-float dot(std::span<const float> a, std::span<const float> b) {
-  return std::inner_product(a.begin(), a.end(), b.begin(), 0.0F);
 }
 
 } // namespace
@@ -105,7 +98,7 @@ contrastive_pair::tower_pass contrastive_pair::forward(std::vector<float> input,
   multiply(parameters_.data() + first.offset, first.rows, out.input, out.inner.data());
   for (auto& value : out.inner) value = std::max(value, 0.0F);
   multiply(parameters_.data() + second.offset, second.rows, out.inner, out.out.data());
-  out.norm = std::sqrt(dot(out.out, out.out)) + 1e-6F;
+  out.norm = std::sqrt(dot(out.out.data(), out.out.data(), out.out.size())) + 1e-6F;
   for (const float value : out.out) out.normalized.push_back(value / out.norm);
   return out;
 }
@@ -114,7 +107,7 @@ std::vector<float> contrastive_pair::backward(const tower_pass& pass,
                                               std::span<const float> upstream, const matrix& first,
                                               const matrix& second,
                                               std::span<float> gradient_sum) const {
-  const float along = dot(pass.normalized, upstream);
+  const float along = dot(pass.normalized.data(), upstream.data(), upstream.size());
   std::vector<float> of_out(upstream.size()), of_inner(first.rows), of_input(pass.input.size());
   for (std::size_t i = 0; i < of_out.size(); ++i)
     of_out[i] = (upstream[i] - along * pass.normalized[i]) / pass.norm;
@@ -148,7 +141,8 @@ double contrastive_pair::loss(std::span<const captioned_codes> batch,
   std::vector<float> similar(n * n), gradient(n * n);
   for (std::size_t i = 0; i < n; ++i)
     for (std::size_t j = 0; j < n; ++j)
-      similar[i * n + j] = scale * dot(captions[i].normalized, pictures[j].normalized);
+      similar[i * n + j] = scale * dot(captions[i].normalized.data(), pictures[j].normalized.data(),
+                                       captions[i].normalized.size());
   double total = 0;
   // Rows are the pictures of a caption, and columns the captions of a picture.
   for (const bool rows : {true, false})
