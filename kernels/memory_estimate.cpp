@@ -73,6 +73,7 @@ result<void> validate(const memory_choices& choices) {
        {bound{"layers", shape.layers, 1, most}, bound{"heads", shape.heads, 1, most},
         bound{"dim", shape.dim, 1, most}, bound{"hidden", shape.hidden, 1, most},
         bound{"context", shape.context, 1, most}, bound{"vocabulary", shape.vocabulary, 1, most},
+        bound{"caption", shape.caption, 0, most}, bound{"codes", shape.codes, 0, most},
         bound{"batch", choices.batch, 1, most}, bound{"sharing", choices.sharing, 0, shape.layers},
         bound{"gpus", choices.gpus, 1, most}, bound{"zero", choices.zero, 0, 3}})
     if (b.value < b.least || b.value > b.most)
@@ -124,11 +125,44 @@ const std::vector<memory_definition>& seeds_memory() {
   return figures;
 }
 
+namespace {
+
+/// The figures of a list, and then those that hold for every model that Shoal trains.
+std::vector<memory_definition> with_training(std::vector<memory_definition> figures) {
+  const std::vector<memory_definition> rest{
+      {"weights", bytes, "weight_bytes*parameters", "the weights that the model computes with"},
+      {"master_weights", bytes, "if(F, max(master_bytes, weight_bytes), master_bytes)*parameters",
+       "the weights that the optimizer steps, if these are a copy"},
+      {"optimizer", bytes,
+       "if(blockwise, 4*ceil((parameters + 4*ceil(parameters/4096))/2), "
+       "optimizer_bytes*parameters)",
+       "state of the optimizer; in 8 bits with a scale for each 4096 values"},
+      {"gradient_sum", bytes, "4*parameters", "sum over all samples of a batch, float32"},
+      {"job_sum", bytes, "S*8*parameters", "swarm: sum over all jobs of a peer, float64"},
+      {"round", bytes, "S*2*4*parameters", "swarm: the peer's mean and the group's mean"},
+      {"state", bytes, "4*parameters + optimizer", "the state that peers download, float32"},
+      {"next_state", bytes, "S*state", "swarm: the next state, while the old one is still there"},
+      {"served", bytes, "S*(7*state + 8*4*parameters)",
+       "swarm: the last 8 steps, for joiners: their gradients, and 7 states besides the last"},
+      {"gpu", bytes,
+       "weights + backward_pass + if(F, 0, master_weights + optimizer + gradient_sum)",
+       "GPU memory; where the processor computes, RAM has the sum of both"},
+      {"ram", bytes,
+       "if(F, master_weights + optimizer + gradient_sum, 0) + job_sum + round + next_state + "
+       "served",
+       "main memory"},
+  };
+  figures.insert(figures.end(), rest.begin(), rest.end());
+  return figures;
+}
+
+} // namespace
+
 const std::vector<memory_definition>& shoal_memory() {
   static const std::string after_attention = "(1 + C)*tokens*d + tokens*h + d*h";
   static const std::string at_scores =
       "2*scores - 2*tokens*h - 2*tokens*d + 3*C*tokens*d + 2*d*h + d*d";
-  static const std::vector<memory_definition> figures{
+  static const auto figures = with_training({
       {"layer_parameters", count, "4*d*d + 2*d*h + 2*d",
        "one layer: four matrices of attention, two of the other half, two norms"},
       {"parameters", count, "if(G, G, L)*layer_parameters + V*d + d",
@@ -159,28 +193,34 @@ const std::vector<memory_definition>& shoal_memory() {
       {"backward_pass", bytes,
        "activation_bytes*max(at_head, at_last_layer, at_first_layer, at_end)",
        "activations and gradients of n samples at their peak"},
-      {"weights", bytes, "weight_bytes*parameters", "the weights that the model computes with"},
-      {"master_weights", bytes, "if(F, max(master_bytes, weight_bytes), master_bytes)*parameters",
-       "the weights that the optimizer steps, if these are a copy"},
-      {"optimizer", bytes,
-       "if(blockwise, 4*ceil((parameters + 4*ceil(parameters/4096))/2), "
-       "optimizer_bytes*parameters)",
-       "state of the optimizer; in 8 bits with a scale for each 4096 values"},
-      {"gradient_sum", bytes, "4*parameters", "sum over all samples of a batch, float32"},
-      {"job_sum", bytes, "S*8*parameters", "swarm: sum over all jobs of a peer, float64"},
-      {"round", bytes, "S*2*4*parameters", "swarm: the peer's mean and the group's mean"},
-      {"state", bytes, "4*parameters + optimizer", "the state that peers download, float32"},
-      {"next_state", bytes, "S*state", "swarm: the next state, while the old one is still there"},
-      {"served", bytes, "S*(7*state + 8*4*parameters)",
-       "swarm: the last 8 steps, for joiners: their gradients, and 7 states besides the last"},
-      {"gpu", bytes,
-       "weights + backward_pass + if(F, 0, master_weights + optimizer + gradient_sum)",
-       "GPU memory; where the processor computes, RAM has the sum of both"},
-      {"ram", bytes,
-       "if(F, master_weights + optimizer + gradient_sum, 0) + job_sum + round + next_state + "
-       "served",
-       "main memory"},
-  };
+  });
+  return figures;
+}
+
+const std::vector<memory_definition>& dalle_memory() {
+  static const auto figures = with_training({
+      {"layer_parameters", count, "16*d*d + 10*d",
+       "one set of weights: the four matrices of attention, and those of the gated other half"},
+      {"embedding", count, "(V + K)*d", "the embedding, which is also the output matrix"},
+      {"parameters", count,
+       "if(G, if(L - G, G + 1, L), L)*layer_parameters + 6*L*d + embedding + 2*d + V + K",
+       "all sets of weights, the norms and scales of each layer, the embedding, and the output"},
+      {"tokens", count, "n*s", "tokens and codes at once"},
+      {"scores", count, "n*a*s*s",
+       "scores of attention: each position with each position, for each head"},
+      {"masks", count, "3*n*s*s", "the positions that each position sees, for each kind of layer"},
+      {"at_head", count,
+       "max(3*n*K*(s - t) + n*t*V, 3*n*t*V + embedding, 3*embedding) + 7*tokens*d",
+       "values when the loss is taken: its gradient in the codes, in the tokens or in the "
+       "embedding"},
+      {"at_attention", count, "3*scores + 14*tokens*d + 4*d*d",
+       "values when the pass is at the scores of a layer; other layers keep nothing"},
+      {"at_feed_forward", count, "max(31*tokens*d + 4*d*d, 16.5*tokens*d + 12*d*d)",
+       "values when the pass is in the other half of a layer"},
+      {"backward_pass", bytes,
+       "activation_bytes*(masks + max(at_head, at_attention, at_feed_forward))",
+       "activations and gradients of n samples at their peak"},
+  });
   return figures;
 }
 
@@ -190,26 +230,31 @@ formula_values memory_inputs(const memory_choices& choices) {
   const auto& optimizer = *find(memory_optimizers(), choices.optimizer);
   const auto& precision = *find(memory_precisions(), choices.precision);
   const auto number = [](std::int64_t value) { return static_cast<double>(value); };
-  return {{"n", number(choices.batch)},
-          {"s", number(shape.context)},
-          {"d", number(shape.dim)},
-          {"L", number(shape.layers)},
-          {"a", number(shape.heads)},
-          {"h", number(shape.hidden)},
-          {"V", number(shape.vocabulary)},
-          {"G", number(choices.sharing)},
-          {"N", number(choices.gpus)},
-          {"Z", number(choices.zero)},
-          {"C", choices.checkpointing ? 1.0 : 0.0},
-          {"F", choices.offload ? 1.0 : 0.0},
-          {"S", choices.swarm ? 1.0 : 0.0},
-          {"optimizer_bytes", optimizer.optimizer_bytes},
-          {"blockwise", optimizer.blockwise ? 1.0 : 0.0},
-          {"seeds_weight_bytes", precision.seeds_weight_bytes},
-          {"weight_bytes", precision.weight_bytes},
-          {"master_bytes", precision.master_bytes},
-          {"gradient_bytes", precision.gradient_bytes},
-          {"activation_bytes", precision.activation_bytes}};
+  formula_values out{{"n", number(choices.batch)},
+                     {"s", number(shape.context)},
+                     {"d", number(shape.dim)},
+                     {"L", number(shape.layers)},
+                     {"a", number(shape.heads)},
+                     {"h", number(shape.hidden)},
+                     {"V", number(shape.vocabulary)},
+                     {"G", number(choices.sharing)},
+                     {"N", number(choices.gpus)},
+                     {"Z", number(choices.zero)},
+                     {"C", choices.checkpointing ? 1.0 : 0.0},
+                     {"F", choices.offload ? 1.0 : 0.0},
+                     {"S", choices.swarm ? 1.0 : 0.0},
+                     {"optimizer_bytes", optimizer.optimizer_bytes},
+                     {"blockwise", optimizer.blockwise ? 1.0 : 0.0},
+                     {"seeds_weight_bytes", precision.seeds_weight_bytes},
+                     {"weight_bytes", precision.weight_bytes},
+                     {"master_bytes", precision.master_bytes},
+                     {"gradient_bytes", precision.gradient_bytes},
+                     {"activation_bytes", precision.activation_bytes}};
+  if (shape.codes > 0) {
+    out["t"] = number(shape.caption);
+    out["K"] = number(shape.codes);
+  }
+  return out;
 }
 
 std::vector<memory_figure> estimate_memory(const std::vector<memory_definition>& list,

@@ -16,6 +16,8 @@
 //   1 or 0: C checkpointing, F offload, S swarm
 //   bytes by choice of optimizer and precision: see memory_optimizer and memory_precision
 //   seeds only: N GPUs, Z stage of ZeRO
+//   DALL-E only: s tokens and codes together, V tokens of captions with their padding, t tokens of
+//   a caption, K different codes
 #pragma once
 
 #include "kernels/base/result.hpp"
@@ -31,6 +33,7 @@ namespace shoal::kernels {
 struct memory_shape {
   std::string name;
   std::int64_t layers = 0, heads = 0, dim = 0, hidden = 0, context = 0, vocabulary = 0;
+  std::int64_t caption = 0, codes = 0; ///< DALL-E only
   bool operator==(const memory_shape&) const = default;
 };
 
@@ -83,6 +86,9 @@ struct memory_definition {
 
 const std::vector<memory_definition>& seeds_memory();
 const std::vector<memory_definition>& shoal_memory();
+/// Shoal's own estimate for kernels/learn/dalle with reversible layers. A backward pass is within
+/// 5 % of what libtorch allocates (tests/learn/dalle_torch_test.cpp).
+const std::vector<memory_definition>& dalle_memory();
 
 /// The values of all names that are not figures.
 /// Requires: validate(choices).

@@ -1,9 +1,11 @@
 // shoal memory: the memory that training a transformer takes, with the formula of each figure.
+#include "kernels/learn/dalle_layout.hpp"
 #include "kernels/learn/transformer_math.hpp"
 #include "kernels/memory_estimate.hpp"
 #include "kernels/optimizer.hpp"
 #include "scenarios/programs/program.hpp"
 #include "scenarios/schema/load.hpp"
+#include "scenarios/workloads/dalle.hpp"
 #include "scenarios/workloads/transformer.hpp"
 #include "tools/arguments.hpp"
 #include "tools/commands.hpp"
@@ -23,6 +25,7 @@ namespace shoal::tools {
 namespace {
 
 using json = nlohmann::ordered_json;
+using kernels::dalle_memory;
 using kernels::memory_choices;
 using kernels::memory_models;
 using kernels::memory_optimizers;
@@ -70,32 +73,73 @@ std::string optimizer_name(const kernels::optimizer_config& from) {
   return "adam";
 }
 
-/// Reads the model, optimizer and batch of the scenario's peers. Prints the error, if there is one.
-bool take_scenario(const memory_arguments& a, memory_choices& out) {
-  const auto loaded = scenarios::load(a.file, a.sets);
-  print_diagnostics(loaded.errors);
-  print_diagnostics(loaded.warnings);
-  if (!loaded.value) return false;
-  if (!loaded.value->program.definition().on_runner() ||
-      !loaded.value->workload.options.holds<scenarios::transformer_options>())
-    return fail(a.file + " trains no transformer; the estimate knows only transformers"), false;
-  const auto& work = loaded.value->workload.as<scenarios::transformer_options>();
-  const auto number = [](std::uint64_t value) { return static_cast<std::int64_t>(value); };
+std::int64_t number(std::uint64_t value) {
+  return static_cast<std::int64_t>(value);
+}
+
+/// Takes the sizes of the model. Returns the samples that it computes at a time.
+std::int64_t take_transformer(const scenarios::transformer_options& work, memory_choices& out) {
   const auto width = number(work.dim);
-  out.shape = {loaded.value->name,
+  out.shape = {"",
                number(work.layers),
                number(work.heads),
                width,
                usual_inner * width,
                number(work.context),
                kernels::transformer_config{}.vocabulary};
+  out.checkpointing = work.checkpoint;
+  return static_cast<std::int64_t>(learn::transformer_chunk);
+}
+
+std::int64_t take_dalle(const learn::dalle_config& config, memory_choices& out) {
+  out.shape = {"",
+               config.layers,
+               config.heads,
+               config.dim,
+               usual_inner * config.dim,
+               config.positions(),
+               config.text_tokens(),
+               config.text_length,
+               config.codes};
+  out.sharing = config.groups < config.layers ? config.groups : 0;
+  return learn::dalle_chunk;
+}
+
+/// Reads the model, optimizer and batch of the scenario's peers. Prints the error, if there is one.
+bool take_scenario(const memory_arguments& a, memory_choices& out) {
+  const auto loaded = scenarios::load(a.file, a.sets);
+  print_diagnostics(loaded.errors);
+  print_diagnostics(loaded.warnings);
+  if (!loaded.value) return false;
+  const auto& options = loaded.value->workload.options;
+  std::int64_t at_once = 0;
+  if (loaded.value->program.definition().on_runner()) {
+    if (options.holds<scenarios::transformer_options>())
+      at_once = take_transformer(options.as<scenarios::transformer_options>(), out);
+    if (options.holds<scenarios::dalle_options>()) {
+      const auto& work = options.as<scenarios::dalle_options>();
+      if (!work.reversible)
+        return fail(a.file + ": workload.reversible is false, and the estimate knows only "
+                             "reversible layers"),
+               false;
+      at_once = take_dalle(model_of(work), out);
+    }
+  }
+  if (at_once == 0)
+    return fail(a.file + " trains no transformer; the estimate knows only the workloads "
+                         "'transformer' and 'dalle'"),
+           false;
+  out.shape.name = loaded.value->name;
   out.optimizer = optimizer_name(loaded.value->training.optimizer);
   out.precision = "f32";
-  out.checkpointing = work.checkpoint;
   out.swarm = true;
-  out.batch = std::min(number(loaded.value->training.micro_batch),
-                       static_cast<std::int64_t>(learn::transformer_chunk));
+  out.batch = std::min(number(loaded.value->training.micro_batch), at_once);
   return true;
+}
+
+/// Shoal's own figures for the model.
+const std::vector<kernels::memory_definition>& own_figures(const memory_choices& choices) {
+  return choices.shape.codes > 0 ? dalle_memory() : shoal_memory();
 }
 
 /// Prints the error, if there is one.
@@ -157,13 +201,18 @@ std::optional<memory_choices> choices_of(const memory_arguments& a) {
 }
 
 json shape_json(const kernels::memory_shape& shape) {
-  return {{"name", shape.name},
-          {"layers", shape.layers},
-          {"heads", shape.heads},
-          {"dim", shape.dim},
-          {"hidden", shape.hidden},
-          {"context", shape.context},
-          {"vocabulary", shape.vocabulary}};
+  json out{{"name", shape.name},
+           {"layers", shape.layers},
+           {"heads", shape.heads},
+           {"dim", shape.dim},
+           {"hidden", shape.hidden},
+           {"context", shape.context},
+           {"vocabulary", shape.vocabulary}};
+  if (shape.codes > 0) {
+    out["caption"] = shape.caption;
+    out["codes"] = shape.codes;
+  }
+  return out;
 }
 
 json definition_json(const kernels::memory_definition& of) {
@@ -208,7 +257,7 @@ json estimate_json(const memory_choices& choices) {
            {"zero", choices.zero},
            {"inputs", kernels::memory_inputs(choices)}};
   for (const auto& [name, list] :
-       {std::pair{"seeds", &seeds_memory()}, std::pair{"shoal", &shoal_memory()}}) {
+       {std::pair{"seeds", &seeds_memory()}, std::pair{"shoal", &own_figures(choices)}}) {
     out[name] = json::array();
     for (const auto& one : kernels::estimate_memory(*list, choices)) {
       out[name].push_back(definition_json(*one.of));
@@ -264,7 +313,7 @@ int show_estimate(const memory_choices& choices) {
              choices.swarm ? ", in a swarm" : "");
   print_figures("The seeds' calculator (they advise to add 20 to 30 %)",
                 kernels::estimate_memory(seeds_memory(), choices));
-  print_figures("Shoal's own", kernels::estimate_memory(shoal_memory(), choices));
+  print_figures("Shoal's own", kernels::estimate_memory(own_figures(choices), choices));
   fmt::print("\nwith");
   for (const auto& [name, value] : kernels::memory_inputs(choices))
     fmt::print(" {}={:g}", name, value);

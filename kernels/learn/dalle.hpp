@@ -71,7 +71,7 @@ public:
   /// Pictures that are drawn at once: up to 128 whose keys and values take at most 256 MiB.
   std::size_t drawn_at_once() const noexcept;
 
-  static constexpr std::size_t chunk = 16;
+  static constexpr std::size_t chunk = dalle_chunk;
 
 private:
   template <class Use>

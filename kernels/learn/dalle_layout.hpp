@@ -47,6 +47,8 @@ struct dalle_config {
 /// The parts of a layer that layers share, and those that are its own, in the order of the layout.
 inline constexpr std::size_t dalle_weight_tensors = 7;
 inline constexpr std::size_t dalle_layer_tensors = 6;
+/// Samples that a model computes at a time.
+inline constexpr std::size_t dalle_chunk = 16;
 /// A picture's mean cross-entropy counts this many times as much as a caption's.
 inline constexpr double dalle_image_weight = 7;
 

@@ -37,17 +37,10 @@ public:
     const auto embedding = leaves_of(parameters, 0, 1);
     const auto embedded = at::embedding(embedding[0], pass.inputs());
     auto [y1, y2] = through(pass, parameters, embedded.detach());
-    // The head: both halves get half of the gradient of their mean.
-    const auto y = ((y1 + y2) / 2).detach().set_requires_grad(true);
-    const auto last = head_leaves(parameters);
-    const auto [text, image] = pass.losses(y, last);
-    auto wanted = last;
-    wanted.push_back(y);
-    auto found = gradients(total(text, image), wanted, {});
-    auto d1 = found.back() / 2, d2 = d1.clone();
-    found.pop_back();
-    add_at(gradient_sum, 0, std::span(found).first(1));
-    add_at(gradient_sum, head_begin(), std::span(found).subspan(1));
+    auto [losses, of_mean] = back_head(pass, (y1 + y2) / 2, parameters, gradient_sum);
+    // Both halves get half of the gradient of their mean.
+    auto d1 = of_mean / 2, d2 = d1.clone();
+    of_mean.reset();
     for (auto i = config().layers; i-- > 0;) {
       const auto second = half_of(parameters, i, 1);
       const auto g = back([&](const Tensor& x) { return pass.feed_forward(x, second); }, y1, d2,
@@ -62,7 +55,7 @@ public:
     }
     auto of_embedding = gradients(embedded, embedding.values, d1 + d2);
     add_at(gradient_sum, 0, of_embedding);
-    return listed(text, image);
+    return losses;
   }
 
   std::vector<dalle_loss> losses(std::span<const float> parameters,
@@ -135,6 +128,28 @@ private:
       x2 = x2 + pass.feed_forward(x1, half_of(parameters, i, 1));
     }
     return {x1, x2};
+  }
+
+  struct head_passed_back {
+    std::vector<dalle_loss> losses;
+    Tensor input; ///< the gradient of the layers' mean
+  };
+
+  /// Frees the head's gradients, which are as large as the embedding, before the layers need
+  /// memory.
+  head_passed_back back_head(const dalle_pass& pass, const Tensor& mean,
+                             std::span<const float> parameters,
+                             std::span<float> gradient_sum) const {
+    const auto y = mean.detach().set_requires_grad(true);
+    auto wanted = head_leaves(parameters);
+    const auto [text, image] = pass.losses(y, wanted);
+    wanted.push_back(y);
+    auto found = gradients(total(text, image), wanted, {});
+    auto of_mean = found.back();
+    found.pop_back();
+    add_at(gradient_sum, 0, std::span(found).first(1));
+    add_at(gradient_sum, head_begin(), std::span(found).subspan(1));
+    return {listed(text, image), std::move(of_mean)};
   }
 
   struct passed_back {

@@ -11,6 +11,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <string>
+#include <vector>
 
 using namespace shoal;
 
@@ -101,5 +103,27 @@ TEST_CASE("every scenario of the project runs for its first half minute without 
     }
     CHECK(run->summary.peers.joined > 0);
     CHECK(run->summary.virtual_seconds <= 30.5);
+  }
+}
+
+TEST_CASE("the published text-to-image run makes fifteen steps in an hour of times alone") {
+  const std::vector<std::string> timing{"workload.kind=timing", "workload.parameters=125894244",
+                                        "workload.sample_size=2KiB"};
+  auto loaded = scenarios::load("scenarios/ttt/full.yaml", timing);
+  REQUIRE(loaded.value);
+  CHECK(loaded.warnings.empty());
+  scenarios::runner_options options;
+  options.until = std::chrono::hours(1);
+  auto runner = scenarios::runner::prepare(std::move(*loaded.value), std::move(options));
+  REQUIRE(runner);
+  const auto run = (*runner)->run();
+  REQUIRE(run);
+  MESSAGE(run->summary.epochs << " steps");
+  // 31,250 steps in 75 days are 17.4 in an hour.
+  CHECK(run->summary.epochs >= 13);
+  CHECK(run->summary.epochs <= 19);
+  for (const auto& [name, check] : run->summary.invariants) {
+    INFO(name << ": " << check.first_violation);
+    CHECK(check.violated == 0);
   }
 }

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <string>
 
 namespace {
@@ -82,10 +83,25 @@ TEST_CASE("memory: a scenario says what its peers train") {
   CHECK(is["swarm"] == true);
   CHECK(is["batch"] == 16); // the transformer computes 16 samples at a time
   CHECK(here.answer("s.yaml --set training.optimizer.kind=sgd")["optimizer"] == "sgd");
+  std::ofstream(here.path / "d.yaml")
+      << world
+      << "workload: {kind: dalle, layers: 64, heads: 16, dim: 1024, text_length: 256, "
+         "vocabulary: 32100, codes: 8192, side: 32}\n";
+  const auto drawing = here.answer("d.yaml");
+  CHECK(drawing["model"]["context"] == 1280);
+  CHECK(drawing["sharing"] == 4);
+  std::map<std::string, double> figures;
+  for (const auto& one : drawing["shoal"]) figures[one["name"]] = one["value"];
+  CHECK(figures["parameters"] == 125'894'244);
+  for (const auto& one : here.answer("d.yaml --set workload.groups=0")["shoal"])
+    if (one["name"] == "parameters") CHECK(one["value"] == 1'116'354'148);
+  const auto plain = here.memory("d.yaml --set workload.reversible=false");
+  CHECK_MESSAGE(plain.has("the estimate knows only reversible layers"), plain.text);
   const auto timed = here.memory("timed.yaml");
   CHECK(timed.status == 1);
   CHECK_MESSAGE(
-      timed.has("error: timed.yaml trains no transformer; the estimate knows only transformers"),
+      timed.has("error: timed.yaml trains no transformer; the estimate knows only the workloads "
+                "'transformer' and 'dalle'"),
       timed.text);
 }
 
