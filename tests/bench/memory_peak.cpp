@@ -1,9 +1,11 @@
 // The memory of a step of Shoal's own transformer, or of DALL-E. The figure is the peak of this
 // process, less its memory after libtorch was loaded and had computed once. Each shape takes a
-// fresh process, because a peak never falls. The duration of each step goes to stderr. Usage:
-// memory_peak LAYERS HEADS DIM CONTEXT SAMPLES CHECKPOINT OPTIMIZER For DALL-E: memory_peak dalle
-// VOCABULARY TEXT_LENGTH CODES SIDE DIM HEADS LAYERS GROUPS
-//   SAMPLES OPTIMIZER STEPS
+// fresh process, because a peak never falls. The duration of each step goes to stderr.
+//
+// Usage: memory_peak LAYERS HEADS DIM CONTEXT SAMPLES CHECKPOINT OPTIMIZER
+//
+// For DALL-E: memory_peak dalle VOCABULARY TEXT_LENGTH CODES SIDE DIM HEADS LAYERS GROUPS SAMPLES
+// OPTIMIZER STEPS
 #include "kernels/base/check.hpp"
 #include "kernels/learn/dalle.hpp"
 #include "kernels/learn/transformer.hpp"
