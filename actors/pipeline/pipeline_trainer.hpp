@@ -6,13 +6,12 @@
 // The trainer streams its samples from the data shard. Its part of a batch is the one of equal
 // parts that the trainers with a record share. When the model has made the step, the trainer
 // commits the samples of its part. A sample that has counted in some stages only is committed as
-// partial. A study without a shard gives `samples`
-// instead. The batch of epoch e then begins at index e * batch, and trainer i of n takes the i-th
-// of n equal parts. At most
-// `in_flight` micro-batches are under way, because the trainer holds their activations. Each hop is
-// sent to the peer that the stage's wiring chooses (stage_wiring.hpp). Another peer of the stage
-// replaces one that is gone, refuses or is silent. The gradients that have counted at a peer that
-// is gone are computed again (micro_batch.hpp).
+// partial. A study without a shard gives `samples` instead. The batch of epoch e then begins at
+// index e * batch, and trainer i of n takes the i-th of n equal parts. At most `in_flight` micro-
+// batches are under way, because the trainer holds their activations. Each hop is sent to the peer
+// that the stage's wiring chooses (stage_wiring.hpp). Another peer of the stage replaces one that
+// is gone, refuses or is silent. The gradients that have counted at a peer that is gone are
+// computed again (micro_batch.hpp).
 //
 //   none -> open -> closed -> none, when all stages have stepped
 //            ^         |

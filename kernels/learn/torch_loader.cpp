@@ -26,26 +26,13 @@ struct torch_module {
 
 std::atomic<bool> in_use{false};
 
-/// Has OpenBLAS take vector instructions that the processor has. Debian's OpenBLAS takes those of
-/// 2004 for any processor that is newer than itself, which is four times as slow. A processor that
-/// OpenBLAS knows keeps its kernels, and so does a user who has set the variable.
+/// Has OpenBLAS take its loops for AVX2 on each processor that has AVX2, so that one scenario has
+/// one history on all of them. Debian's OpenBLAS takes instructions of 2004 for a processor that is
+/// newer than itself, which is four times as slow. A user who has set the variable keeps the choice.
 void choose_kernels() {
 #if defined(__x86_64__)
-  constexpr const char* variable = "OPENBLAS_CORETYPE";
-  if (std::getenv(variable) != nullptr) return;
-  const char* better = nullptr;
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) better = "Haswell";
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
-    better = "SkylakeX";
-  if (better == nullptr) return;
-  // OpenBLAS chooses once, when it is loaded, so this asks it and unloads it again.
-  void* probe = dlopen("libopenblas.so.0", RTLD_LAZY | RTLD_LOCAL);
-  if (probe == nullptr) return; // another BLAS is installed
-  const auto chosen = reinterpret_cast<const char* (*)()>(dlsym(probe, "openblas_get_corename"));
-  const bool oldest = chosen != nullptr && std::string_view(chosen()) == "Prescott";
-  dlclose(probe);
-  if (oldest) setenv(variable, better, 0);
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+    setenv("OPENBLAS_CORETYPE", "Haswell", 0);
 #endif
 }
 
