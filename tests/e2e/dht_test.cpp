@@ -89,8 +89,8 @@ TEST_CASE("a reader behind a line that has become slow goes on seeing what chang
       what.jitter = jitter;
       what.seed = seed;
       const auto f = run_dht_slow_line(what);
-      INFO("delay " << to_seconds(delay) << " s, seed " << seed << ": " << f.reads << " reads, "
-                    << f.unanswered << " open");
+      INFO("delay " << to_seconds(what.delay) << " s, seed " << seed << ": " << f.reads
+                    << " reads, " << f.unanswered << " open");
       CHECK(f.reads >= 1100);
       CHECK(f.empty == 0);
       CHECK(f.oldest <= oldest);

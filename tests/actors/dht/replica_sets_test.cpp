@@ -35,6 +35,7 @@ struct fixture {
   replica_sets sets{self, {3, 30s, 300s}};
   const replica_set& renew(std::vector<std::uint32_t> steps, duration now, bool read = false) {
     std::vector<contact> members;
+    members.reserve(steps.size());
     for (const auto step : steps) members.push_back(node(step));
     return sets.renew("k", std::move(members), read, now);
   }
