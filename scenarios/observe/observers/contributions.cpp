@@ -19,7 +19,9 @@ public:
     if (what.first_of_two) return;
     for (std::uint32_t i = 0; i < what.members.size(); ++i) {
       const round_member& who = what.members[i];
-      const std::uint64_t samples = actors::index_count(who.samples);
+      // A host of a stage has computed on samples that trainers hold. Its weight counts them.
+      const std::uint64_t samples =
+          books_.options.invariants.has_stages ? who.weight : actors::index_count(who.samples);
       if (!who.known || samples == 0 || !is_included(what, i)) continue;
       keep(what.ended, what.epoch, who.peer, samples, who.loss);
       if (books_.options.on_contribution) books_.options.on_contribution(what, samples);
