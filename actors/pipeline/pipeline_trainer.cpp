@@ -10,6 +10,7 @@
 #include "actors/training/observations.hpp"
 #include "kernels/base/check.hpp"
 #include "kernels/base/digest.hpp"
+#include "kernels/base/interval_map.hpp"
 
 #include <caf/actor_cast.hpp>
 
@@ -368,6 +369,7 @@ void pipeline_trainer::hand_in(const group_id& step) {
     into.loss_sum += losses_[number];
   }
   for (auto& [hops, of] : by_hops) {
+    if (of.samples.empty()) continue; // their leases are lost
     stream_->held.drop_computed(of.samples);
     if (hops == 0) {
       stream_->shard.give_back(std::move(of.samples));
@@ -475,7 +477,8 @@ std::optional<pipeline_trainer::taken> pipeline_trainer::take(std::uint64_t coun
 /// The gradient of a micro-batch has counted in every stage for the first time.
 void pipeline_trainer::trained(const micro_batch& pass) {
   if (!stream_ || !trained_.insert(pass.number()).second) return;
-  here().observe(actors::trained{epoch_, ranges_.at(pass.number()), losses_[pass.number()]});
+  const auto& ranges = ranges_.at(pass.number());
+  if (!ranges.empty()) here().observe(actors::trained{epoch_, ranges, losses_[pass.number()]});
 }
 
 void pipeline_trainer::receive(const samples& m) {
@@ -495,10 +498,18 @@ void pipeline_trainer::receive(const samples& m) {
 void pipeline_trainer::receive(const lease_lost& m) {
   if (!stream_ || !stream_->shard.is_current(current_sender())) return;
   stream_->held.drop_ready(m.ranges);
-  // Other trainers have these samples now. Their gradients stay in the stages' sums.
-  if (auto repeated = stream_->held.drop_computed(m.ranges); !repeated.empty())
-    here().observe(samples_reported{"repeated: in a batch of a trainer that lost their lease",
-                                    here().id(), epoch_, std::move(repeated)});
+  auto repeated = stream_->held.drop_computed(m.ranges);
+  if (repeated.empty()) return;
+  // The shard leases these samples again. Their gradients stay in the stages' sums, but the trainer
+  // neither reports nor commits them.
+  interval_set lost;
+  for (const auto& range : repeated) lost.insert(range.first, range.end());
+  for (auto& [number, ranges] : ranges_)
+    for (const auto& range : std::exchange(ranges, {}))
+      for (const auto& piece : lost.missing(range.first, range.end()))
+        append_range(ranges, piece.first, piece.end);
+  here().observe(samples_reported{"repeated: in a batch of a trainer that lost their lease",
+                                  here().id(), epoch_, std::move(repeated)});
 }
 
 bool pipeline_trainer::dispatch(micro_batch& pass, micro_batch::task what) {

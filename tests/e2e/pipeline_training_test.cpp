@@ -39,7 +39,7 @@ struct staged_swarm {
   std::string training;      ///< further options, ', key: value'
   std::string churn;         ///< of the holders, ', churn: {...}'
   std::string trainer_churn; ///< of the trainers
-  std::string files, faults;
+  std::string files, data, faults;
   std::uint64_t seed = 1;
 
   std::string yaml() const {
@@ -50,14 +50,15 @@ struct staged_swarm {
         "peers:\n"
         "  holder: {{count: {}, role: stage, up: 50Mbit, down: 50Mbit, device: small{}}}\n"
         "  trainer: {{count: {}, up: 50Mbit, down: 50Mbit, device: small{}}}\n"
-        "data: {{prefetch_samples: 32{}}}\n"
+        "data: {{prefetch_samples: 32{}{}}}\n"
         "workload: {}\n"
         "training: {{method: pipeline, stages: {}, target_batch: {}, micro_batch: 4, epochs: {}, "
         "max_refresh: 4s, optimizer: {}{}}}\n"
         "averaging: {{matchmaking_time: 2s, round_timeout: 20s, sender_timeout: 5s}}\n{}",
         world, seed, holders, churn, trainers, trainer_churn,
-        files.empty() ? "" : fmt::format(", files: ['{}'], holdout: 10%", files), workload, stages,
-        batch, epochs, optimizer, training, faults.empty() ? "" : "faults:\n  - " + faults + "\n");
+        files.empty() ? "" : fmt::format(", files: ['{}'], holdout: 10%", files), data, workload,
+        stages, batch, epochs, optimizer, training,
+        faults.empty() ? "" : "faults:\n  - " + faults + "\n");
   }
 };
 
@@ -128,6 +129,18 @@ TEST_CASE("trainers of a pipeline may come and go") {
   const auto [run, moves, failures, used] = run_staged(what);
   CHECK(run.summary().peers.left > 2);
   CHECK(used >= what.epochs * what.batch / 2);
+}
+
+TEST_CASE(
+    "a trainer that loses the lease of samples in its batch neither commits nor repeats them") {
+  staged_swarm what;
+  what.data = ", lease_time: 2s";
+  what.training = ", min_refresh: 2s";
+  what.batch = 64;
+  scenarios::runner_options options;
+  const auto [run, moves, failures, used] = run_staged(what, options);
+  CHECK(used < what.epochs * what.batch); // some leases were lost
+  CHECK(run.summary().samples == used);
 }
 
 TEST_CASE("a host of a stage may die at each probe of the pipeline") {
