@@ -369,7 +369,7 @@ void pipeline_trainer::hand_in(const group_id& step) {
     into.loss_sum += losses_[number];
   }
   for (auto& [hops, of] : by_hops) {
-    if (of.samples.empty()) continue; // their leases are lost
+    if (of.samples.empty()) continue; // the leases of all are lost
     stream_->held.drop_computed(of.samples);
     if (hops == 0) {
       stream_->shard.give_back(std::move(of.samples));

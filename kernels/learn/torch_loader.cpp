@@ -26,16 +26,6 @@ struct torch_module {
 
 std::atomic<bool> in_use{false};
 
-/// Has OpenBLAS take its loops for AVX2 on each processor that has AVX2, so that one scenario has
-/// one history on all of them. Debian's OpenBLAS takes instructions of 2004 for a processor that is
-/// newer than itself, which is four times as slow. A user who has set the variable keeps the choice.
-void choose_kernels() {
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-    setenv("OPENBLAS_CORETYPE", "Haswell", 0);
-#endif
-}
-
 /// Beside the program, where the build puts it, or where an installation does.
 torch_module load() {
   namespace fs = std::filesystem;
@@ -45,7 +35,7 @@ torch_module load() {
   torch_module out;
   for (const auto& path : {here / name, here.parent_path() / "lib" / "shoal" / name}) {
     if (!fs::exists(path, error)) continue;
-    choose_kernels();
+    choose_loops();
     void* handle = dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL);
     if (!handle) {
       out.error = std::string("libtorch cannot be loaded: ") + dlerror();
@@ -79,6 +69,13 @@ const torch_module& needed_module() {
 }
 
 } // namespace
+
+void choose_loops() {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+    setenv("OPENBLAS_CORETYPE", "Haswell", 0);
+#endif
+}
 
 result<void> load_torch() {
   if (!module().error.empty()) return failure{module().error};

@@ -10,6 +10,12 @@
 
 namespace shoal::learn {
 
+/// Has OpenBLAS take its loops for AVX2 on each processor that has AVX2, so that one scenario has
+/// one history on all of them. Debian's OpenBLAS takes instructions of 2004 for a processor that is
+/// newer than itself, which is four times as slow. A user who has set OPENBLAS_CORETYPE keeps the
+/// choice. The call has an effect before a program loads OpenBLAS. load_torch() calls it.
+void choose_loops();
+
 /// Loads libtorch, once; the error says why it cannot be.
 result<void> load_torch();
 

@@ -1,4 +1,4 @@
-// What the role 'stage' needs of the method 'pipeline'.
+// The method 'pipeline' spawns the hosts of the role 'stage'.
 #pragma once
 
 #include "scenarios/roles/role.hpp"

@@ -1,5 +1,5 @@
-// The training method 'pipeline': hosts hold the stages of a model, trainers stream samples from
-// the data shard, and everything else is as in any training run.
+// The training method 'pipeline': hosts hold the stages of a model, and trainers stream samples
+// from the data shard. Everything else is as in any training run.
 #include "actors/pipeline/observations.hpp"
 #include "actors/pipeline/probes.hpp"
 #include "kernels/base/rng.hpp"
@@ -37,8 +37,8 @@ struct staged_swarm {
   std::string workload = "{kind: timing, parameters: 40000, sample_size: 64B}";
   std::string optimizer = "{kind: sgd, learning_rate: 0.1}";
   std::string training;      ///< further options, ', key: value'
-  std::string churn;         ///< of the holders, ', churn: {...}'
-  std::string trainer_churn; ///< of the trainers
+  std::string churn;         ///< ', churn: {...}' for the holders
+  std::string trainer_churn; ///< the same for the trainers
   std::string files, data, faults;
   std::uint64_t seed = 1;
 

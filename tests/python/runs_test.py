@@ -6,8 +6,8 @@ import threading
 import time
 import unittest
 
+import shoal  # before NumPy, which would choose other loops of OpenBLAS
 import numpy
-import shoal
 from support import ROOT, Case, small_swarm, summary_of_program
 
 QUICKSTART = ROOT / "scenarios/quickstart.yaml"

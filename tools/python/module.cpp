@@ -1,6 +1,7 @@
 // The module `shoal._shoal`. The package around it (tools/python/shoal) has the names and the
 // documentation that users see.
 #include "kernels/base/program_file.hpp"
+#include "kernels/learn/torch_loader.hpp"
 #include "scenarios/record/version.hpp"
 #include "tools/build_identity.hpp"
 #include "tools/python/errors.hpp"
@@ -19,6 +20,10 @@ PYBIND11_MODULE(_shoal, module) {
   using namespace shoal::python;
   // As in tools/program.cpp.
   setenv("GRPC_VERBOSITY", "NONE", 0);
+#if SHOAL_WITH_LEARN
+  // NumPy loads OpenBLAS, too.
+  shoal::learn::choose_loops();
+#endif
 
   py::register_exception<bad_scenario>(module, "ScenarioError", PyExc_ValueError);
   py::register_exception<run_failed>(module, "RunError", PyExc_RuntimeError);
