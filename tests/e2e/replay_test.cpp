@@ -129,7 +129,7 @@ TEST_CASE("a branch that cannot be is refused with what to do") {
   refused({"run", out}, 1, "--from TIME");
   refused({"run", out, "--from", "1h"}, 1, "is not within the run");
   refused({"run", out, "--from", "soon"}, 1, "--from: ");
-  refused({"run", file, "--from", "1s"}, 1, "is no directory");
+  refused({"run", file, "--from", "1s"}, 1, "--from continues a run that --out kept");
   refused({"run", file, "--seed-after", "7"}, 2, "--seed-after needs --from");
   refused({"run", out, "--from", "1s", "--seed", "2"}, 2, "--seed cannot change a run");
   refused({"run", out, "--from", "1s", "--out", out, "--force"}, 1, "is the directory of the run");
