@@ -3,6 +3,7 @@
 #include "kernels/learn/transformer_math.hpp"
 #include "kernels/memory_estimate.hpp"
 #include "kernels/optimizer.hpp"
+#include "scenarios/methods/pipeline.hpp"
 #include "scenarios/programs/program.hpp"
 #include "scenarios/schema/load.hpp"
 #include "scenarios/workloads/dalle.hpp"
@@ -298,7 +299,7 @@ void print_figures(const char* title, const std::vector<kernels::memory_figure>&
   }
 }
 
-int show_estimate(const memory_choices& choices) {
+void show_estimate(const memory_choices& choices) {
   const auto& shape = choices.shape;
   fmt::print("{}: {} layers of width {}, {} heads, inner width {}, context {}, vocabulary {}\n",
              shape.name, shape.layers, shape.dim, shape.heads, shape.hidden, shape.context,
@@ -318,7 +319,42 @@ int show_estimate(const memory_choices& choices) {
   for (const auto& [name, value] : kernels::memory_inputs(choices))
     fmt::print(" {}={:g}", name, value);
   fmt::print("\n");
-  return exit_ok;
+}
+
+std::string bytes_text(std::uint64_t bytes) {
+  static const kernels::memory_definition unit{"", memory_unit::bytes, "", ""};
+  return figure_text({&unit, static_cast<double>(bytes)});
+}
+
+/// The hosts of a pipeline hold a stage each. Requires: take_scenario() has read the scenario.
+void print_stages(const memory_arguments& a) {
+  const auto loaded = scenarios::load(a.file, a.sets);
+  const auto memory = scenarios::memory_of_pipeline(*loaded.value);
+  if (memory.stages.empty()) return;
+  fmt::print("\nBy stage: training.method is pipeline, and no host holds the whole model. Values "
+             "inside a pass come on top\n"
+             "{:>7} {:>12} {:>14} {:>14} {:>14} {:>14}\n",
+             "stage", "parameters", "weights", "gradients", "step", "total");
+  for (std::size_t s = 0; s < memory.stages.size(); ++s) {
+    const auto& one = memory.stages[s];
+    fmt::print("{:>7} {:>12} {:>14} {:>14} {:>14} {:>14}\n", s,
+               count_text(static_cast<double>(one.parameters)), bytes_text(one.weights),
+               bytes_text(one.gradients), bytes_text(one.step), bytes_text(one.total()));
+  }
+  fmt::print("  a trainer keeps {} for each sample of its part of a batch\n",
+             bytes_text(memory.trainer_per_sample));
+}
+
+json stages_json(const memory_arguments& a) {
+  json out = json::array();
+  const auto loaded = scenarios::load(a.file, a.sets);
+  for (const auto& one : scenarios::memory_of_pipeline(*loaded.value).stages)
+    out.push_back({{"parameters", one.parameters},
+                   {"weights", one.weights},
+                   {"gradients", one.gradients},
+                   {"step", one.step},
+                   {"total", one.total()}});
+  return out;
 }
 
 int list_models(bool as_json) {
@@ -344,8 +380,14 @@ int memory(const memory_arguments& a) {
                 exit_usage);
   const auto choices = choices_of(a);
   if (!choices) return exit_bad_input;
-  if (!a.json) return show_estimate(*choices);
-  fmt::print("{}\n", estimate_json(*choices).dump(2));
+  if (!a.json) {
+    show_estimate(*choices);
+    if (!a.file.empty()) print_stages(a);
+    return exit_ok;
+  }
+  auto out = estimate_json(*choices);
+  if (!a.file.empty()) out["stages"] = stages_json(a);
+  fmt::print("{}\n", out.dump(2));
   return exit_ok;
 }
 

@@ -253,6 +253,30 @@ caf::actor spawn_stage_peer(const role_site& site) {
       site.system.spawn<actors::stage_peer>(std::ref(site.on), std::move(config)));
 }
 
+pipeline_memory memory_of_pipeline(const scenario& what) {
+  pipeline_memory out;
+  const auto& of = what.workload.definition();
+  if (!traits_of(what).has_stages || !of.cut) return out;
+  const auto& o = options_of(what);
+  const auto cut = of.cut(what.workload, static_cast<std::uint32_t>(o.stages));
+  const auto optimizer = optimizer_of(what.training.optimizer);
+  if (!cut || !optimizer) return out;
+  constexpr std::uint64_t float32 = 4, float64 = 8;
+  for (std::uint32_t s = 0; s < (*cut)->stages(); ++s) {
+    stage_memory one;
+    one.parameters = kernels::end_of((*cut)->tensors_of(s));
+    const auto values = float32 * one.parameters;
+    one.weights = values + kernels::state_bytes(*optimizer, one.parameters);
+    one.gradients = float64 * one.parameters + 2 * values;
+    one.step = 2 * values + one.weights;
+    out.stages.push_back(one);
+  }
+  // Each hop after the first one has an input, and the gradient with respect to it.
+  const auto shape = shape_of(what);
+  out.trainer_per_sample = 2 * float32 * o.stages * shape.rows * shape.values;
+  return out;
+}
+
 method_definition pipeline_method() {
   method_definition out;
   out.name = "pipeline";

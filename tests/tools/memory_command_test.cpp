@@ -105,6 +105,31 @@ TEST_CASE("memory: a scenario says what its peers train") {
       timed.text);
 }
 
+TEST_CASE("memory: a pipeline has a line for each stage, and all stages have the whole model") {
+  const asked here;
+  std::ofstream(here.path / "corpus.txt") << std::string(100'000, 'a');
+  std::ofstream(here.path / "p.yaml")
+      << "stop_time: 1min\ndevices: {laptop: {samples_per_second: 10}}\n"
+         "peers:\n  h: {count: 4, role: stage, up: 10Mbit, down: 10Mbit, device: laptop}\n"
+         "  t: {count: 1, up: 10Mbit, down: 10Mbit, device: laptop}\n"
+         "data: {files: [corpus.txt]}\n"
+         "workload: {kind: transformer, layers: 5, heads: 2, dim: 32, context: 48}\n"
+         "training: {method: pipeline, stages: 2, micro_batch: 4, optimizer: {kind: adamw}}\n";
+  const auto is = here.answer("p.yaml");
+  std::map<std::string, double> figures;
+  for (const auto& one : is["shoal"]) figures[one["name"]] = one["value"];
+  REQUIRE(is["stages"].size() == 2);
+  double parameters = 0;
+  for (const auto& one : is["stages"]) {
+    const double own = one["parameters"];
+    parameters += own;
+    CHECK(one["weights"] == 12 * own); // with two moments of AdamW
+    CHECK(one["total"] == (12 + 16 + 8 + 12) * own);
+  }
+  CHECK(parameters == figures["parameters"]);
+  CHECK(here.memory("p.yaml").has("a trainer keeps"));
+}
+
 TEST_CASE("memory: what is not known is named, with what was probably meant") {
   const asked here;
   const auto refused = [&](const std::string& arguments, int status, const std::string& why) {
