@@ -32,8 +32,7 @@ role_definition auxiliary_role() {
   out.name = "auxiliary";
   out.meaning =
       "neither trains nor holds a model, and reduces in every round of the synchronous method";
-  // The peer, its device and the DHT node.
-  out.idle_actors = [](const scenario&) -> std::uint64_t { return 3; };
+  out.idle_actors = 3; // the peer, its device and the DHT node
   out.check = check;
   out.spawn = [](const role_site& site) {
     const actors::overlap_options swarm{traits_of(site.what).computes_meanwhile

@@ -41,8 +41,8 @@ struct role_definition : kind_definition {
   /// The host has the whole model, whose loss it can measure.
   bool has_model = true;
   /// Actors on an idle host, its DHT node included. More than these mean that something is under
-  /// way.
-  std::function<std::uint64_t(const scenario&)> idle_actors;
+  /// way. 0: the training method says it.
+  std::uint64_t idle_actors = 0;
   /// Reports what the descriptions of the options cannot say, for one group. Called when its `role`
   /// could be read. May be empty.
   std::function<void(const scenario&, const peer_group&, checking&)> check;

@@ -17,8 +17,7 @@ role_definition stage_role() {
   out.meaning = "holds one stage of the model, in the method 'pipeline'";
   out.trains = true;
   out.has_model = false;
-  // The peer and the DHT node.
-  out.idle_actors = [](const scenario&) -> std::uint64_t { return 2; };
+  out.idle_actors = 2; // the peer and the DHT node
   out.check = [](const scenario& what, const peer_group& group, checking& report) {
     const auto path = "peers." + group.name + ".role";
     if (report.sound({"training.method"}) && !traits_of(what).has_stages)

@@ -13,7 +13,6 @@ role_definition trainer_role() {
   out.name = "trainer";
   out.meaning = "streams samples, computes and averages";
   out.trains = true;
-  out.idle_actors = [](const scenario& what) { return traits_of(what).idle_actors; };
   out.spawn = [](const role_site& site) {
     return site.what.training.method.definition().spawn(site);
   };

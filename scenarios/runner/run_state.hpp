@@ -7,6 +7,7 @@
 #include "actors/dht/messages.hpp"
 #include "actors/reachability.hpp"
 #include "actors/training/state_pool.hpp"
+#include "scenarios/methods/method.hpp"
 #include "scenarios/observe/node_report.hpp"
 #include "scenarios/observe/run_directory.hpp"
 #include "scenarios/record/rounds_file.hpp"
@@ -138,7 +139,8 @@ struct runner::state {
   }
   /// Actors on the idle host of a peer, its DHT node included.
   std::uint64_t idle_actors(netem::machine_index machine) const {
-    return role_on(machine).idle_actors(what);
+    const auto own = role_on(machine).idle_actors;
+    return own > 0 ? own : traits_of(what).idle_actors;
   }
   /// True if this process runs the peer at index `host`.
   bool runs_peer(std::size_t host) const { return !options.node || role.peer == host; }

@@ -34,6 +34,16 @@ const [drawnBefore, samplesBefore, lineBefore] = [await drawn(), await samples()
 await until("another number of samples", async () => (await samples()) !== samplesBefore);
 await until("a longer line", async () => (await line()) !== lineBefore);
 check((await drawn()) > drawnBefore, "it is not drawn again");
+// A click is not lost when news come between press and release.
+const header = page.locator("#panel-leaderboard th button >> nth=0");
+await header.scrollIntoViewIfNeeded();
+const sorted = () => page.getAttribute("#panel-leaderboard th:nth-child(1)", "aria-sort");
+const order = await sorted(), at = await header.boundingBox();
+await page.mouse.move(at.x + at.width / 2, at.y + at.height / 2);
+await page.mouse.down();
+await page.waitForTimeout(800);
+await page.mouse.up();
+await until("the order of a slow click", async () => (await sorted()) !== order);
 // Typed text is not lost when news come.
 await page.fill("#panel-leaderboard input[type=search]", "home");
 const then = await drawn();

@@ -273,10 +273,22 @@ function drawPanels(anew: boolean): void {
   turn = window.setTimeout(drawWaiting, counted ? outOfSight : 0);
 }
 
+/** A click is lost if its element is replaced between press and release, so news wait for the release. A press on a
+    scroll bar has none, so they wait no longer than a second. */
+let pressedAt = -Infinity;
+const pressed = (): boolean => performance.now() - pressedAt < 1000;
+addEventListener("pointerdown", () => (pressedAt = performance.now()), true);
+for (const end of ["pointerup", "pointercancel", "blur"]) addEventListener(end, () => (pressedAt = -Infinity), true);
+const untilReleased = 50;
+
 /** Draws those that wait for as long as a screen takes to show a picture, and leaves the others for the next time. */
 function drawWaiting(): void {
   const until = performance.now() + 30;
   turn = 0;
+  if (pressed()) {
+    turn = window.setTimeout(drawWaiting, untilReleased);
+    return;
+  }
   for (const [panel, { width, anew }] of waiting) {
     waiting.delete(panel);
     if (!bodies.get(panel.id)!.parentElement!.hidden) draw(panel, width, anew);
@@ -341,6 +353,7 @@ function drawSoon(): void {
   due = requestAnimationFrame(() => {
     due = 0;
     if (!isWhole(runs[chosen].sections)) return;
+    if (pressed()) return void setTimeout(drawSoon, untilReleased);
     if (drawn !== chosen) return drawAll();
     header();
     drawPanels(false);
