@@ -1,5 +1,7 @@
 #include "actors/pipeline/observations.hpp"
 
+#include "actors/data/sample_ranges.hpp"
+
 #include <fmt/format.h>
 
 #include <array>
@@ -41,10 +43,8 @@ std::string_view to_string(task_failure why) noexcept {
 }
 
 std::string batch_stepped::logged_fields() const {
-  std::uint64_t count = 0;
-  for (const auto& range : samples) count += range.count;
   return fmt::format(R"("epoch":{},"group":"{}","samples":{},"hops":{},"of":{})", epoch,
-                     group.hex(), count, hops_included, hops_total);
+                     group.hex(), index_count(samples), hops_included, hops_total);
 }
 
 std::string stage_task_failed::logged_fields() const {

@@ -71,10 +71,11 @@ staged_workload::make(std::shared_ptr<const workload> whole, std::shared_ptr<con
   out->cut_ = std::move(cut);
   out->optimizer_ = optimizer;
   if (!out->is_size_only()) {
+    const auto all = out->layout();
     std::size_t values = 0;
     const std::vector<float> none(out->value_count());
     for (std::uint32_t s = 0; s < out->cut_->stages(); ++s) {
-      const auto part = learn::gather(out->layout(), none, out->cut_->tensors_of(s));
+      const auto part = learn::gather(all, none, out->cut_->tensors_of(s));
       if (!part) return failure{part.error()};
       values += part->size();
     }
@@ -85,25 +86,29 @@ staged_workload::make(std::shared_ptr<const workload> whole, std::shared_ptr<con
   return std::shared_ptr<const staged_workload>(std::move(out));
 }
 
-std::vector<state_ptr> staged_workload::apart(const model_state& whole) const {
+std::vector<state_ptr> staged_workload::apart(const state_ptr& whole) const {
+  const std::lock_guard lock(guard_);
+  if (parted_ == whole) return parts_;
+  const auto all = layout();
   std::vector<state_ptr> out;
   for (std::uint32_t s = 0; s < cut_->stages(); ++s) {
-    auto part = std::make_shared<model_state>(whole);
+    auto part = std::make_shared<model_state>(*whole);
     const auto& piece = cut_->tensors_of(s);
     if (is_size_only()) {
       part->parameters = payload::size_only(sizeof(float) * kernels::end_of(piece));
       part->optimizer = payload::size_only(sizeof(float) *
                                            kernels::state_size(optimizer_, kernels::end_of(piece)));
     } else {
-      part->parameters = payload{state_of_piece(layout(), whole.parameters.floats(), piece)};
-      part->optimizer = payload{state_of_piece(layout(), whole.optimizer.floats(), piece)};
+      part->parameters = payload{state_of_piece(all, whole->parameters.floats(), piece)};
+      part->optimizer = payload{state_of_piece(all, whole->optimizer.floats(), piece)};
     }
     hasher name;
-    name.add(std::string_view{"shoal.stage"}).add(whole.id.high).add(whole.id.low).add(s);
+    name.add(std::string_view{"shoal.stage"}).add(whole->id.high).add(whole->id.low).add(s);
     part->id = state_id::from(name.finish());
     out.push_back(std::move(part));
   }
-  return out;
+  parted_ = whole;
+  return parts_ = std::move(out);
 }
 
 model_state staged_workload::joined(std::span<const state_ptr> stages) const {
@@ -122,12 +127,13 @@ model_state staged_workload::joined(std::span<const state_ptr> stages) const {
         payload::size_only(sizeof(float) * kernels::state_size(optimizer_, value_count()));
     return out;
   }
+  const auto all = layout();
   std::vector<float> parameters(value_count());
   std::vector<float> optimizer(kernels::state_size(optimizer_, value_count()));
   for (std::uint32_t s = 0; s < cut_->stages(); ++s) {
     const auto& piece = cut_->tensors_of(s);
-    add_piece(piece, stages[s]->parameters.floats(), layout(), parameters);
-    add_piece(piece, stages[s]->optimizer.floats(), layout(), optimizer);
+    add_piece(piece, stages[s]->parameters.floats(), all, parameters);
+    add_piece(piece, stages[s]->optimizer.floats(), all, optimizer);
   }
   out.parameters = payload{std::move(parameters)};
   out.optimizer = payload{std::move(optimizer)};

@@ -46,8 +46,9 @@ public:
   const std::shared_ptr<const stage_model>& cut() const noexcept { return cut_; }
   const kernels::optimizer_config& optimizer() const noexcept { return optimizer_; }
 
-  /// The states of the stages. The id of each follows from that of `whole`.
-  std::vector<state_ptr> apart(const model_state& whole) const;
+  /// The states of the stages. The id of each follows from that of `whole`. All hosts of a process
+  /// that begin with one state share the result.
+  std::vector<state_ptr> apart(const state_ptr& whole) const;
   /// The state of the whole model. Requires: one state for each stage, all of one epoch.
   model_state joined(std::span<const state_ptr> stages) const;
 
@@ -61,7 +62,9 @@ private:
   std::shared_ptr<const workload> whole_;
   std::shared_ptr<const stage_model> cut_;
   kernels::optimizer_config optimizer_;
-  mutable std::mutex guard_;                                        // guards reached_
+  mutable std::mutex guard_;                                        // guards what follows
+  mutable state_ptr parted_;                                        // the last argument of apart()
+  mutable std::vector<state_ptr> parts_;                            // and its result
   mutable std::map<std::uint64_t, std::vector<state_ptr>> reached_; // by epoch
 };
 

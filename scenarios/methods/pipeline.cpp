@@ -206,7 +206,7 @@ caf::actor spawn_trainer(const role_site& site) {
     const auto& staged = dynamic_cast<const actors::staged_workload&>(pool->work());
     keep_whole(*pool, std::make_shared<const actors::model_state>(staged.joined(all)), every, keep);
   };
-  config.initial = work.apart(*site.pool->initial());
+  config.initial = work.apart(site.pool->initial());
   config.dht = site.dht;
   return caf::actor_cast<caf::actor>(
       site.system.spawn<actors::pipeline_trainer>(std::ref(site.on), std::move(config)));
@@ -226,7 +226,7 @@ caf::actor spawn_stage_peer(const role_site& site) {
     config.stage = config.first_stage;
   config.model = work.cut();
   config.optimizer = work.optimizer();
-  config.initial = work.apart(*site.pool->initial());
+  config.initial = work.apart(site.pool->initial());
   config.averaging = site.config.averaging;
   config.averaging.conduct = site.config.conduct;
   config.codecs = codecs_by_stage(site.what, *work.cut());
