@@ -219,6 +219,9 @@ void pipeline_trainer::on_down(const caf::actor_addr& whom) {
   const auto stage = gone->second.stage;
   wiring_[stage].leave(peer);
   peers_.erase(gone);
+  for (std::uint32_t s = 0; gathering_ && s < gathering_->donors.size(); ++s)
+    if (!gathering_->states[s] && caf::actor_cast<caf::actor_addr>(gathering_->donors[s]) == whom)
+      ask_for_state(s);
   // A step that the stage has made has the peer's gradients.
   if (at_ == progress::none || stepped(stage)) return;
   lose(peer);

@@ -124,7 +124,7 @@ caf::behavior stage_peer::make_behavior() {
         }
         if (t.kind == retry_timer) decide();
         if (t.kind == state_timer && t.token == state_asks_ && donor_) {
-          donor_ = nullptr;
+          forget_donor();
           decide();
         }
         if (t.kind == rebalance_timer) {
@@ -232,8 +232,22 @@ void stage_peer::join() {
   if (best.empty() || best.front()->record.state == first->id) return adopt(first, 0);
   donor_ = best[random_.below(best.size())]->address;
   tell(peer_phase::downloading);
+  monitor(donor_);
   send(donor_, stage_state_request{address(), stage_});
   set_timer(options_.state_timeout, state_timer, ++state_asks_);
+}
+
+void stage_peer::forget_donor() {
+  demonitor(donor_);
+  donor_ = nullptr;
+}
+
+/// The record of a dead donor lives on for a while, so another look-up may find it again.
+void stage_peer::on_down(const caf::actor_addr& whom) {
+  if (!donor_ || caf::actor_cast<caf::actor_addr>(donor_) != whom) return;
+  std::erase_if(others_, [&](const auto& one) { return one.second.address == donor_; });
+  donor_ = nullptr;
+  set_timer(options_.refresh, retry_timer);
 }
 
 void stage_peer::receive(const stage_state_request& m) {
@@ -246,7 +260,7 @@ void stage_peer::receive(const stage_state_request& m) {
 
 void stage_peer::receive(const stage_state& m) {
   if (!donor_ || !sent_by(donor_) || state_) return;
-  donor_ = nullptr;
+  forget_donor();
   auto made = m.stage == stage_ ? state_of(m, *options_.initial[stage_]) : nullptr;
   if (!made) {
     if (!m.parameters.empty()) misbehaviour(0, "a state of another size");

@@ -98,6 +98,9 @@ public:
   caf::behavior make_behavior() override;
   void on_exit() override;
 
+protected:
+  void on_down(const caf::actor_addr& whom) override;
+
 private:
   enum timer : std::uint32_t { refresh_timer, retry_timer, state_timer, rebalance_timer };
   enum class mode : std::uint8_t { choosing, joining, serving, averaging, stepping };
@@ -120,6 +123,7 @@ private:
   void receive(const stage_state_request& m);
   void receive(const stage_state& m);
   void receive(const found& m);
+  void forget_donor();
   void refuse(const stage_task& m, task_refusal why);
   void start_job();
   void computed();

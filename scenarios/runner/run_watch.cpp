@@ -92,6 +92,8 @@ void runner::state::on_observation(const actors::host& from, const actors::obser
   } else if (const auto* part = actors::get_if<actors::stage_stepped>(&seen)) {
     // The process of a stage sees no step of the whole model.
     if (options.node && goal.stepped(part->epoch, now)) in->clock().at(now, [this] { drain(); });
+  } else if (const auto* joined = actors::get_if<actors::stage_joined>(&seen)) {
+    if (goal.adopted(joined->epoch, now)) in->clock().at(now, [this] { drain(); });
   } else if (const auto* took = actors::get_if<actors::adopted>(&seen)) {
     if (goal.adopted(took->epoch, now)) in->clock().at(now, [this] { drain(); });
   }

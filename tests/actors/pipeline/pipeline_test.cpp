@@ -6,6 +6,7 @@
 #include "actors/pipeline/probes.hpp"
 #include "actors/pipeline/stage_peer.hpp"
 #include "actors/probes.hpp"
+#include "actors/training/observations.hpp"
 #include "actors/training/optimizer_step.hpp"
 #include "tests/actors/pipeline/five_layers.hpp"
 #include "tests/actors/support/directory.hpp"
@@ -248,6 +249,21 @@ TEST_CASE("a newcomer downloads the state of its stage and takes part") {
   for (const auto& [peer, seen] : lab.world.observed<stage_stepped>()) steps += peer == late.id();
   CHECK(bytes == lab.states[2]->bytes());
   CHECK(steps >= 1);
+}
+
+TEST_CASE("newcomers turn from a dead donor, whose record lives on, to another one") {
+  pipeline_lab lab({.peers = {2, 2, 2, 2}, .epochs = 40});
+  while (lab.states[2]->epoch < 2) lab.world.run_for(100ms);
+  lab.peers[5]->kill();
+  std::set<peer_id> late;
+  for (int i = 0; i < 6; ++i) late.insert(lab.add_peer(2).id());
+  lab.world.run_for(8s);
+  std::set<peer_id> asked;
+  for (const auto& [peer, seen] : lab.world.observed<phase_changed>())
+    if (seen.phase == peer_phase::downloading) asked.insert(peer);
+  CHECK(asked == late);
+  for (const auto& [peer, seen] : lab.world.observed<stage_joined>()) late.erase(peer);
+  CHECK(late.empty());
 }
 
 TEST_CASE("a peer of an idle stage moves to the stage that all wait for") {
