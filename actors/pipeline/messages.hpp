@@ -80,10 +80,12 @@ struct stage_counted {
   SHOAL_MESSAGE(stage_counted, x.number, x.hop, x.epoch, x.counted)
 };
 
-/// The sender's part of the batch of `epoch` is computed. Its record in the DHT says so, too.
-struct batch_closed {
-  std::uint64_t epoch = 0;
-  SHOAL_MESSAGE(batch_closed, x.epoch)
+/// The sender's record in the DHT (trainer_record). A trainer sends the record to the peers of the
+/// stages when it has closed its part of a batch, or has opened that part again. So those peers
+/// need not read the DHT all the time.
+struct trainer_progress {
+  std::uint64_t closed = 0, samples = 0, version = 0;
+  SHOAL_MESSAGE(trainer_progress, x.closed, x.samples, x.version)
 };
 
 /// Asks a peer of a stage for that stage's state.
@@ -107,7 +109,7 @@ using pipeline_messages = message_list<row<stage_task, traffic::data, scope::rem
                                        row<stage_refused, traffic::control, scope::remote>,
                                        row<stage_count, traffic::control, scope::remote>,
                                        row<stage_counted, traffic::control, scope::remote>,
-                                       row<batch_closed, traffic::control, scope::remote>,
+                                       row<trainer_progress, traffic::control, scope::remote>,
                                        row<stage_state_request, traffic::control, scope::remote>,
                                        row<stage_state, traffic::state, scope::remote>>;
 

@@ -44,14 +44,24 @@ std::optional<stage_record> stage_record::unpack(const payload& from) {
                       (*in)[6] == 1};
 }
 
+payload stage_summary::pack() const {
+  return packed(std::array<std::uint64_t, 4>{stage, epoch, peers, busy});
+}
+
+std::optional<stage_summary> stage_summary::unpack(const payload& from) {
+  const auto in = unpacked<4>(from);
+  if (!in || (*in)[0] >= most_stages) return std::nullopt;
+  return stage_summary{static_cast<std::uint32_t>((*in)[0]), (*in)[1], (*in)[2], (*in)[3]};
+}
+
 payload trainer_record::pack() const {
-  return packed(std::array<std::uint64_t, 2>{closed, samples});
+  return packed(std::array<std::uint64_t, 3>{closed, samples, version});
 }
 
 std::optional<trainer_record> trainer_record::unpack(const payload& from) {
-  const auto in = unpacked<2>(from);
+  const auto in = unpacked<3>(from);
   if (!in) return std::nullopt;
-  return trainer_record{(*in)[0], (*in)[1]};
+  return trainer_record{(*in)[0], (*in)[1], (*in)[2]};
 }
 
 } // namespace shoal::actors

@@ -1,5 +1,5 @@
-// The records of a pipeline in the DHT: those of the peers of each stage, and those of the
-// trainers.
+// The records of a pipeline in the DHT: those of the peers of each stage, a summary of each stage,
+// and those of the trainers.
 #pragma once
 
 #include "actors/ids.hpp"
@@ -27,10 +27,26 @@ struct stage_record {
   static std::optional<stage_record> unpack(const payload& from);
 };
 
+/// A stage as one of its peers sees it. So a peer that wants to know the loads reads a record for
+/// each stage, and not one for each peer.
+struct stage_summary {
+  std::uint32_t stage = 0;
+  std::uint64_t epoch = 0; ///< the highest one of its peers
+  std::uint64_t peers = 0;
+  std::uint64_t busy = 0; ///< the mean of its peers
+  bool operator==(const stage_summary&) const = default;
+
+  payload pack() const;
+  static std::optional<stage_summary> unpack(const payload& from);
+};
+
+/// `closed` of a trainer that waits for its first batch.
+inline constexpr std::uint64_t no_batch_yet = ~std::uint64_t{0};
+
 /// A trainer. It has computed its part of all batches before `closed`. Its part of the last of them
-/// had `samples` samples.
+/// had `samples` samples. `version` ascends with each change.
 struct trainer_record {
-  std::uint64_t closed = 0, samples = 0;
+  std::uint64_t closed = 0, samples = 0, version = 0;
   bool operator==(const trainer_record&) const = default;
 
   payload pack() const;
@@ -39,6 +55,9 @@ struct trainer_record {
 
 inline std::string stage_key(std::string_view run, std::uint32_t stage) {
   return "pipeline." + std::string{run} + ".stage." + std::to_string(stage);
+}
+inline std::string summaries_key(std::string_view run) {
+  return "pipeline." + std::string{run} + ".stages";
 }
 inline std::string trainers_key(std::string_view run) {
   return "pipeline." + std::string{run} + ".trainers";

@@ -25,7 +25,6 @@ using pass_kind = micro_batch::task_kind;
 namespace {
 
 constexpr std::uint64_t shard_token = 1;
-constexpr std::uint64_t no_batch_yet = ~std::uint64_t{0};
 // The states of this epoch and the next one are of use.
 constexpr std::size_t kept_ids = 4;
 
@@ -92,7 +91,8 @@ pipeline_trainer::~pipeline_trainer() = default;
 
 pipeline_trainer::pipeline_trainer(caf::actor_config& config, host& on,
                                    pipeline_trainer_config options)
-    : protocol_actor(config, on), options_(std::move(options)), wiring_(options_.model->stages()) {
+    : protocol_actor(config, on), options_(std::move(options)), wiring_(options_.model->stages()),
+      took_(options_.model->stages()) {
   SHOAL_CHECK(options_.trainers > 0 && options_.trainer < options_.trainers &&
                   options_.micro_batch > 0 && options_.in_flight > 0 && options_.time > 0,
               "a trainer knows its part of a batch");
@@ -138,10 +138,11 @@ caf::behavior pipeline_trainer::make_behavior() {
           return;
         }
         // Silence of a peer that has the task.
+        // A later try of the task has a later end.
         const auto late = flights_.find(t.token);
-        if (late == flights_.end()) return;
-        const auto what = late->second;
-        fail(what, task_failure::silent);
+        if (late == flights_.end() || late->second.until > now()) return;
+        took(late->second);
+        fail(late->second, task_failure::silent);
       },
   };
 }
@@ -163,11 +164,17 @@ void pipeline_trainer::refresh() {
 
 void pipeline_trainer::publish() {
   if (draining_) return;
-  // The stages wait for each trainer. One without a batch lets them go on, and has a part of the
-  // next batch.
-  const trainer_record mine{joined_ ? closed_ : no_batch_yet, part_};
-  send(options_.dht, store{trainers_key(options_.run),
-                           host_record(here(), address(), mine.pack(), options_.record_lifetime)});
+  send(options_.dht,
+       store{trainers_key(options_.run),
+             host_record(here(), address(), record().pack(), options_.record_lifetime)});
+}
+
+/// The stages wait for each trainer. One without a batch lets them go on, and has a part of the
+/// next batch.
+trainer_record pipeline_trainer::record() {
+  const auto closed = joined_ ? closed_ : no_batch_yet;
+  if (closed != told_.closed || part_ != told_.samples) told_ = {closed, part_, told_.version + 1};
+  return told_;
 }
 
 void pipeline_trainer::read_trainers(const found& m) {
@@ -310,7 +317,13 @@ void pipeline_trainer::close_batch() {
   part_ = end_sample_ - first_sample_;
   if (!std::exchange(reported_, true)) report(false);
   publish();
-  for (const auto& [peer, one] : peers_) send(one.address, batch_closed{epoch_});
+  tell_stages();
+}
+
+void pipeline_trainer::tell_stages() {
+  const auto mine = record();
+  for (const auto& [peer, one] : peers_)
+    send(one.address, trainer_progress{mine.closed, mine.samples, mine.version});
 }
 
 void pipeline_trainer::report(bool dropped) {
@@ -327,6 +340,7 @@ void pipeline_trainer::end_batch() {
   note_step(after);
   hand_in(step_to(after));
   passes_.clear();
+  open_.clear();
   losses_.clear();
   flights_.clear();
   ranges_.clear();
@@ -436,30 +450,43 @@ void pipeline_trainer::settle(std::uint32_t stage) {
       if (options_.model->stage_of(hop) == stage) pass.settle(hop);
 }
 
+/// Sends all tasks that are due.
 void pipeline_trainer::pump() {
   if (at_ != progress::open) return;
-  const auto under_way = [this] {
-    return static_cast<std::size_t>(std::count_if(
-        passes_.begin(), passes_.end(), [](const auto& one) { return !one.second.done(); }));
-  };
-  while (next_sample_ < end_sample_ && under_way() < options_.in_flight) {
+  waits_ = false;
+  start_more();
+  for (auto next = open_.begin(); next != open_.end();) go_on(passes_.find(*next++));
+  close_if_done();
+}
+
+void pipeline_trainer::start_more() {
+  while (next_sample_ < end_sample_ && open_.size() < options_.in_flight) {
     const auto count = std::min(options_.micro_batch, end_sample_ - next_sample_);
     auto next = take(count);
     if (!next) break; // until the shard has sent them
     const auto number = ++numbers_;
-    passes_.emplace(
-        std::piecewise_construct, std::forward_as_tuple(number),
-        std::forward_as_tuple(number, options_.model->hops(), std::move(next->bytes), count));
+    const auto pass = passes_
+                          .emplace(std::piecewise_construct, std::forward_as_tuple(number),
+                                   std::forward_as_tuple(number, options_.model->hops(),
+                                                         std::move(next->bytes), count))
+                          .first;
     ranges_[number] = std::move(next->ranges);
+    open_.insert(number);
     next_sample_ += count;
+    go_on(pass);
   }
-  bool all_done = next_sample_ == end_sample_;
-  for (auto& [number, pass] : passes_) {
-    if (pass.done()) continue;
-    all_done = false;
-    for (const auto& due : pass.due()) dispatch(pass, due);
+}
+
+void pipeline_trainer::go_on(std::map<std::uint64_t, micro_batch>::iterator pass) {
+  if (pass->second.done()) {
+    open_.erase(pass->first);
+    return;
   }
-  if (all_done) close_batch();
+  for (const auto& due : pass->second.due()) dispatch(pass->second, due);
+}
+
+void pipeline_trainer::close_if_done() {
+  if (at_ == progress::open && next_sample_ == end_sample_ && open_.empty()) close_batch();
 }
 
 std::optional<pipeline_trainer::taken> pipeline_trainer::take(std::uint64_t count) {
@@ -515,16 +542,24 @@ void pipeline_trainer::receive(const lease_lost& m) {
                                   here().id(), epoch_, std::move(repeated)});
 }
 
-bool pipeline_trainer::dispatch(micro_batch& pass, micro_batch::task what) {
+/// The peers that get no task now.
+std::set<peer_id> pipeline_trainer::banned() {
+  std::erase_if(bans_, [this](const auto& one) { return one.second <= now(); });
+  std::set<peer_id> out;
+  for (const auto& [peer, until] : bans_) out.insert(peer);
+  return out;
+}
+
+void pipeline_trainer::dispatch(micro_batch& pass, micro_batch::task what) {
   const auto& model = *options_.model;
   const auto stage = model.stage_of(what.hop);
   const bool backward = what.kind == pass_kind::backward;
-  std::set<peer_id> banned;
-  for (const auto& [peer, one] : peers_)
-    if (one.stage == stage && one.banned_until > now()) banned.insert(peer);
   const auto size = static_cast<double>(pass.count()) * (backward ? backward_size : 1);
-  const auto chosen = wiring_[stage].choose(size, banned);
-  if (!chosen) return false; // until a record shows a peer
+  const auto chosen = wiring_[stage].choose(size, banned());
+  if (!chosen) {
+    waits_ = true; // until a record shows a peer, or a ban ends
+    return;
+  }
   stage_task m;
   m.reply_to = address();
   m.number = pass.number();
@@ -538,49 +573,75 @@ bool pipeline_trainer::dispatch(micro_batch& pass, micro_batch::task what) {
   if (what.hop > 0) m.input = pass.input(what.hop);
   if (backward && what.hop < model.stages()) m.gradient = pass.gradient(what.hop);
   pass.sent(what, *chosen);
-  flights_[++flights_made_] = {pass.number(), what, *chosen};
-  set_timer(backward ? options_.backward_timeout : options_.forward_timeout, task_timer,
-            flights_made_);
+  const auto timeout = timeout_of(what);
+  const auto token = token_of(pass.number(), what);
+  flights_[token] = {pass.number(), what, *chosen, now(), now() + timeout};
+  set_timer(timeout, task_timer, token);
   send(peers_.at(*chosen).address, std::move(m));
-  return true;
 }
 
 // -- answers --------------------------------------------------------------------------------------
 
-micro_batch* pipeline_trainer::find(std::uint64_t number) {
-  const auto found = passes_.find(number);
-  return found == passes_.end() ? nullptr : &found->second;
+std::uint64_t pipeline_trainer::token_of(std::uint64_t number, micro_batch::task what) const {
+  return (number * options_.model->hops() + what.hop) * 2 +
+         (what.kind == pass_kind::backward ? 1 : 0);
+}
+
+/// With large micro-batches or long queues, all answers are late.
+duration pipeline_trainer::timeout_of(micro_batch::task what) const {
+  const bool backward = what.kind == pass_kind::backward;
+  return std::max(backward ? options_.backward_timeout : options_.forward_timeout,
+                  5 * took_[options_.model->stage_of(what.hop)][backward ? 1 : 0]);
+}
+
+/// The peer has answered now, or will not have answered by now.
+void pipeline_trainer::took(const flight& of) {
+  auto& mean =
+      took_[options_.model->stage_of(of.task.hop)][of.task.kind == pass_kind::backward ? 1 : 0];
+  const auto time = now() - of.sent;
+  mean = mean == duration{} ? time : mean + (time - mean) / 10;
+}
+
+/// A task of `pass` has ended.
+void pipeline_trainer::task_ended(std::map<std::uint64_t, micro_batch>::iterator pass) {
+  if (waits_) return pump();
+  go_on(pass);
+  start_more();
+  close_if_done();
 }
 
 void pipeline_trainer::receive(const stage_output& m) {
-  auto* pass = at_ == progress::open && m.epoch == epoch_ ? find(m.number) : nullptr;
+  const auto found =
+      at_ == progress::open && m.epoch == epoch_ ? passes_.find(m.number) : passes_.end();
   const micro_batch::task what{m.backward != 0 ? pass_kind::backward : pass_kind::forward, m.hop};
   const auto peer = sender_peer();
-  if (pass == nullptr || !pass->answered(what, peer, m.values)) return;
-  std::erase_if(flights_, [&](const auto& one) {
-    return one.second.number == m.number && one.second.task == what && one.second.peer == peer;
-  });
+  if (found == passes_.end() || !found->second.answered(what, peer, m.values)) return;
+  if (const auto flight = flights_.find(token_of(m.number, what)); flight != flights_.end()) {
+    took(flight->second);
+    flights_.erase(flight);
+  }
   const auto stage = options_.model->stage_of(m.hop);
   wiring_[stage].measured(peer, static_cast<double>(m.computed_ns) * 1e-9,
-                          static_cast<double>(pass->count()) *
+                          static_cast<double>(found->second.count()) *
                               (m.backward != 0 ? backward_size : 1));
   if (m.backward != 0) {
     if (m.hop == options_.model->stages())
       losses_[m.number] = static_cast<double>(m.loss_nanos) * 1e-9;
     send(peers_.at(peer).address, stage_count{address(), m.number, m.hop, m.epoch});
   }
-  pump();
+  task_ended(found);
 }
 
 void pipeline_trainer::receive(const stage_counted& m) {
-  auto* pass = at_ == progress::open && m.epoch == epoch_ ? find(m.number) : nullptr;
-  if (pass == nullptr) return;
+  const auto found =
+      at_ == progress::open && m.epoch == epoch_ ? passes_.find(m.number) : passes_.end();
+  if (found == passes_.end()) return;
   if (m.counted == 0)
     return fail({m.number, {pass_kind::backward, m.hop}, sender_peer()},
                 task_failure::gradient_gone);
-  pass->counted(m.hop, sender_peer());
-  if (pass->done()) trained(*pass);
-  pump();
+  found->second.counted(m.hop, sender_peer());
+  if (found->second.done()) trained(found->second);
+  task_ended(found);
 }
 
 void pipeline_trainer::receive(const stage_refused& m) {
@@ -596,24 +657,23 @@ void pipeline_trainer::note_failure(const flight& of, task_failure why) {
                                    of.task.kind == pass_kind::backward, of.number, why});
 }
 
-void pipeline_trainer::fail(const flight& of, task_failure why) {
-  auto* pass = find(of.number);
+void pipeline_trainer::fail(flight of, task_failure why) {
+  const auto found = passes_.find(of.number);
   // A peer may name any hop.
-  if (pass == nullptr || of.task.hop >= options_.model->hops()) return;
-  std::erase_if(flights_, [&](const auto& one) {
-    return one.second.number == of.number && one.second.task == of.task &&
-           one.second.peer == of.peer;
-  });
+  if (found == passes_.end() || of.task.hop >= options_.model->hops()) return;
+  auto& pass = found->second;
+  if (const auto flight = flights_.find(token_of(of.number, of.task));
+      flight != flights_.end() && flight->second.peer == of.peer)
+    flights_.erase(flight);
   const bool answered = why == task_failure::gradient_gone;
   if (!answered) ban(of.peer, why == task_failure::silent ? options_.ban : options_.refresh);
-  if ((answered || pass->open(of.task)) && pass->peer_of(of.task) == of.peer) note_failure(of, why);
-  pass->failed(of.task, of.peer);
+  if ((answered || pass.open(of.task)) && pass.peer_of(of.task) == of.peer) note_failure(of, why);
+  pass.failed(of.task, of.peer);
   pump();
 }
 
 void pipeline_trainer::ban(peer_id peer, duration time) {
-  if (const auto found = peers_.find(peer); found != peers_.end())
-    found->second.banned_until = now() + time;
+  if (peers_.contains(peer)) bans_[peer] = now() + time;
 }
 
 void pipeline_trainer::lose(peer_id peer) {
@@ -623,13 +683,17 @@ void pipeline_trainer::lose(peer_id peer) {
     return true;
   });
   std::uint32_t again = 0;
-  for (auto& [number, pass] : passes_) again += pass.lost(peer);
+  for (auto& [number, pass] : passes_) {
+    again += pass.lost(peer);
+    if (!pass.done()) open_.insert(number);
+  }
   repeated_ += again;
   if (at_ == progress::closed && again > 0) {
     at_ = progress::open;
     closed_ = epoch_;
     here().observe(batch_reopened{epoch_, again});
     publish();
+    tell_stages();
   }
   pump();
 }

@@ -36,6 +36,7 @@
 
 #include <caf/actor_addr.hpp>
 
+#include <array>
 #include <chrono>
 #include <functional>
 #include <map>
@@ -67,6 +68,8 @@ struct pipeline_trainer_config {
   std::vector<state_ptr> initial; ///< with `wants_states`: the states of the stages at epoch 0
   duration refresh = std::chrono::milliseconds(500);
   duration record_lifetime = std::chrono::seconds(10);
+  /// A peer that has not answered in this time, and in five times the mean of all answers, is
+  /// silent.
   duration forward_timeout = std::chrono::seconds(30), backward_timeout = std::chrono::seconds(75);
   duration ban = std::chrono::seconds(5); ///< a silent peer gets no task; one that refused, not
                                           ///< until `refresh` is over
@@ -90,7 +93,6 @@ private:
     caf::actor address;
     std::uint32_t stage = 0;
     std::uint64_t epoch = 0;
-    duration banned_until{};
     bool watched = false;
   };
   /// A task on its way, by the token of its timer.
@@ -98,10 +100,12 @@ private:
     std::uint64_t number = 0;
     micro_batch::task task;
     peer_id peer = 0;
+    duration sent{}, until{};
   };
 
   void refresh();
   void publish();
+  trainer_record record();
   void receive(const found& m);
   void receive(const stage_output& m);
   void receive(const stage_refused& m);
@@ -120,6 +124,7 @@ private:
   state_id whole_at(std::uint64_t epoch) const;
   void begin_batch(std::uint64_t epoch);
   void close_batch();
+  void tell_stages();
   void report(bool dropped);
   void end_batch();
   void hand_in(const group_id& step);
@@ -136,17 +141,25 @@ private:
   void trained(const micro_batch& pass);
   void settle(std::uint32_t stage);
   void pump();
-  bool dispatch(micro_batch& pass, micro_batch::task what);
+  void start_more();
+  void go_on(std::map<std::uint64_t, micro_batch>::iterator pass);
+  void close_if_done();
+  void dispatch(micro_batch& pass, micro_batch::task what);
+  std::set<peer_id> banned();
   void note_failure(const flight& of, task_failure why);
-  void fail(const flight& of, task_failure why);
+  void fail(flight of, task_failure why);
   void lose(peer_id peer);
   void ban(peer_id peer, duration time);
-  micro_batch* find(std::uint64_t number);
+  void task_ended(std::map<std::uint64_t, micro_batch>::iterator pass);
+  duration timeout_of(micro_batch::task what) const;
+  void took(const flight& of);
+  std::uint64_t token_of(std::uint64_t number, micro_batch::task what) const;
 
   pipeline_trainer_config options_;
   std::uint64_t epoch_ = 0, closed_ = 0;
   std::uint64_t model_epoch_ = 0; // the last one that an observer has heard of
   std::uint64_t part_ = 0;        // samples of the last part that was closed
+  trainer_record told_;           // the last one
   bool joined_ = false, draining_ = false;
   std::unique_ptr<stream> stream_; // null with options_.samples
   /// A download of all stages' states.
@@ -160,8 +173,10 @@ private:
   progress at_ = progress::none;
   bool reported_ = false; // the batch was closed once
   std::uint64_t next_sample_ = 0, end_sample_ = 0, first_sample_ = 0;
-  std::uint64_t numbers_ = 0, flights_made_ = 0;
+  std::uint64_t numbers_ = 0;
   std::map<std::uint64_t, micro_batch> passes_;
+  std::set<std::uint64_t> open_;                              // the micro-batches that are not done
+  bool waits_ = false;                                        // a task found no peer
   std::map<std::uint64_t, double> losses_;                    // by micro-batch
   std::map<std::uint64_t, std::vector<sample_range>> ranges_; // by micro-batch
   std::set<std::uint64_t> trained_;                           // micro-batches that have been done
@@ -169,8 +184,10 @@ private:
   std::vector<peer_id> trainers_;                             // with a record, ascending
   std::uint64_t repeated_ = 0;
   std::map<peer_id, known_peer> peers_;
+  std::map<peer_id, duration> bans_; // until then
   std::vector<stage_wiring> wiring_;
   std::map<std::uint64_t, flight> flights_;
+  std::vector<std::array<duration, 2>> took_; // by stage, forward and backward: mean of an answer
 };
 
 } // namespace shoal::actors

@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <vector>
 
 namespace shoal::actors {
 
@@ -25,25 +26,36 @@ struct stage_load {
   double queue = 0; ///< the peer's part of its stage's load, in one unit for all peers
 };
 
+struct stage_total {
+  double load = 0; ///< the sum over the stage's peers
+  std::uint64_t peers = 0;
+};
+
 struct stage_move {
-  peer_id peer = 0;
+  peer_id peer = 0; ///< 0: not named
   std::uint32_t from = 0, to = 0;
   bool operator==(const stage_move&) const = default;
 };
 
-/// The move that is due; empty if there is none. Requires: stages > 0. Errors: none; peers of a
-/// stage that does not exist are ignored.
+/// The totals of `stages` stages. Peers of a stage that does not exist are ignored.
+std::vector<stage_total> totals_of(std::span<const stage_load> peers, std::uint32_t stages);
+
+/// The move that is due, without its peer; empty if there is none. Requires: a stage.
+std::optional<stage_move> due_move(std::span<const stage_total> stages);
+/// The peer that leaves `stage`; 0 if the stage has none.
+peer_id mover_of(std::span<const stage_load> peers, std::uint32_t stage);
+/// Both of them. Requires: stages > 0.
 std::optional<stage_move> due_move(std::span<const stage_load> peers, std::uint32_t stages);
 
 /// Whether the stage that gives the peer stays less loaded than the other one was. Its other peers
 /// take over the work:
 ///   load(to) > load(from) peers(from) / (peers(from) - 1)
 /// So moves end when the stages are as equal as whole peers allow. This rule is
-/// not the paper's. Requires: the stages of the move are below `stages`.
-bool move_helps(const stage_move& move, std::span<const stage_load> peers, std::uint32_t stages);
+/// not the paper's. Requires: the stages of the move exist.
+bool move_helps(const stage_move& move, std::span<const stage_total> stages);
 
 /// The stage for a newcomer: an empty one if there is any, else that with the largest load. Among
-/// stages of equal load it is the one with fewest peers, and then the lowest. Requires: stages > 0.
-std::uint32_t stage_to_join(std::span<const stage_load> peers, std::uint32_t stages);
+/// stages of equal load it is the one with fewest peers, and then the lowest. Requires: a stage.
+std::uint32_t stage_to_join(std::span<const stage_total> stages);
 
 } // namespace shoal::actors

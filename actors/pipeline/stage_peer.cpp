@@ -25,7 +25,6 @@ namespace {
 constexpr double busy_memory = 25;
 // Look-ups of the own stage before a peer that found nobody begins with the first state.
 constexpr std::uint32_t looks_before_start = 3;
-constexpr std::uint64_t loads_token = 1;
 // Largest number of samples in a micro-batch.
 constexpr std::uint64_t most_samples = 1 << 16;
 
@@ -107,9 +106,7 @@ caf::behavior stage_peer::make_behavior() {
       [this](const stage_count& m) { receive(m); },
       [this](const work_done& m) { m.token == 0 ? computed() : stepped(); },
       [this](const found& m) { receive(m); },
-      [this](const batch_closed&) {
-        send(options_.dht, lookup{trainers_key(options_.run), address(), 0});
-      },
+      [this](const trainer_progress& m) { receive(m); },
       [this](const stage_state_request& m) { receive(m); },
       [this](const stage_state& m) { receive(m); },
       [this](const round_report& m) {
@@ -117,7 +114,7 @@ caf::behavior stage_peer::make_behavior() {
         round_ended(*m.result);
       },
       [this](const tick& t) {
-        if (t.kind == refresh_timer) refresh();
+        if (t.kind == refresh_timer && t.token == refreshes_) refresh();
         if (t.kind == drain) {
           draining_ = true;
           if (group_) send(group_, tick{group_actor::cancel, 0});
@@ -128,7 +125,7 @@ caf::behavior stage_peer::make_behavior() {
           decide();
         }
         if (t.kind == rebalance_timer) {
-          look_at_loads();
+          read_stages();
           set_timer(options_.rebalance_every, rebalance_timer);
         }
       },
@@ -137,67 +134,109 @@ caf::behavior stage_peer::make_behavior() {
 
 // -- records --------------------------------------------------------------------------------------
 
+/// A peer that serves only renews its record: trainers' messages say when it has to read.
+duration stage_peer::pace() const {
+  const bool waits = mode_ == mode::choosing || mode_ == mode::joining || attempts_ > 0;
+  return waits ? options_.refresh : std::max(options_.refresh, options_.record_lifetime / 3);
+}
+
 void stage_peer::refresh() {
-  set_timer(options_.refresh, refresh_timer);
+  const auto passed = now() - std::exchange(refreshed_, now());
   if (mode_ == mode::choosing) {
-    const bool begins = std::all_of(loads_.begin(), loads_.end(),
-                                    [](const auto& one) { return one.second.empty(); });
+    set_timer(pace(), refresh_timer, ++refreshes_);
+    const bool begins =
+        std::all_of(totals_.begin(), totals_.end(), [](const auto& one) { return one.peers == 0; });
     if (++choices_ > looks_before_start && begins) return take_stage(options_.first_stage);
-    return look_at_loads();
+    return read_stages();
   }
-  const double every = to_seconds(options_.refresh);
-  const double weight = std::min(1.0, every / busy_memory);
-  busy_ += weight * (to_seconds(std::exchange(computed_time_, {})) / every - busy_);
-  busy_weight_ += weight * (1 - busy_weight_);
+  if (passed > duration{}) {
+    const double share = to_seconds(std::exchange(computed_time_, {})) / to_seconds(passed);
+    const double weight = std::min(1.0, to_seconds(passed) / busy_memory);
+    busy_ += weight * (share - busy_);
+    busy_weight_ += weight * (1 - busy_weight_);
+  }
   publish();
+  // The writers of a summary need new records. The others read in case they have missed a message.
+  const bool waits = !state_ || attempts_ > 0;
+  if (waits || writes_summary() || now() - read_ >= options_.record_lifetime) {
+    read_own_stage();
+    if (state_) read_trainers();
+  }
+  if (mode_ == mode::joining && others_.empty()) read_stages();
+  set_timer(pace(), refresh_timer, ++refreshes_);
+}
+
+void stage_peer::read_own_stage() {
+  reads_own_ = true;
+  read_ = now();
   send(options_.dht, lookup{stage_key(options_.run, stage_), address(), 0});
-  if (mode_ == mode::joining && others_.empty()) look_at_loads();
-  if (state_) send(options_.dht, lookup{trainers_key(options_.run), address(), 0});
+}
+
+void stage_peer::read_trainers() {
+  reads_trainers_ = true;
+  send(options_.dht, lookup{trainers_key(options_.run), address(), 0});
+}
+
+void stage_peer::read_stages() {
+  send(options_.dht, lookup{summaries_key(options_.run), address(), 0});
+}
+
+/// In parts of a million.
+std::uint64_t stage_peer::busy() const {
+  return busy_weight_ > 0 ? static_cast<std::uint64_t>(busy_ / busy_weight_ * 1e6) : 0;
+}
+
+/// Two peers of a stage write the summary, so that it outlives one of them.
+bool stage_peer::writes_summary() const {
+  constexpr std::ptrdiff_t writers = 2;
+  return std::distance(others_.begin(), others_.lower_bound(here().id())) < writers;
 }
 
 void stage_peer::publish() {
   if (!state_) return;
-  const double busy = busy_weight_ > 0 ? busy_ / busy_weight_ : 0;
-  const stage_record mine{stage_,
-                          state_->epoch,
-                          state_->id,
-                          book_.samples(),
-                          static_cast<std::uint64_t>(busy * 1e6),
-                          moves_to_.has_value()};
+  const stage_record mine{stage_,          state_->epoch, state_->id,
+                          book_.samples(), busy(),        moves_to_.has_value()};
   send(options_.dht, store{stage_key(options_.run, stage_),
                            host_record(here(), address(), mine.pack(), options_.record_lifetime)});
+  if (!writes_summary()) return;
+  stage_summary all{stage_, state_->epoch, others_.size() + 1, mine.busy};
+  for (const auto& [peer, one] : others_) {
+    all.epoch = std::max(all.epoch, one.record.epoch);
+    all.busy += one.record.busy;
+  }
+  all.busy /= all.peers;
+  send(options_.dht, store{summaries_key(options_.run),
+                           host_record(here(), address(), all.pack(), options_.record_lifetime)});
 }
 
 void stage_peer::receive(const found& m) {
   if (m.key == trainers_key(options_.run)) {
-    trainers_.clear();
-    for (const auto& each : m.records)
-      if (const auto record = trainer_record::unpack(each->value); record && each->address)
-        trainers_[here().peer_of(caf::actor_cast<caf::strong_actor_ptr>(each->address))] = *record;
+    reads_trainers_ = false;
+    std::map<peer_id, trainer_record> read;
+    for (const auto& each : m.records) {
+      const auto record = trainer_record::unpack(each->value);
+      if (!record || !each->address) continue;
+      const auto peer = here().peer_of(caf::actor_cast<caf::strong_actor_ptr>(each->address));
+      const auto told = trainers_.find(peer);
+      const bool newer = told != trainers_.end() && told->second.version > record->version;
+      read[peer] = newer ? told->second : *record;
+    }
+    trainers_ = std::move(read);
     return decide();
   }
-  std::map<peer_id, known_peer> read;
-  for (const auto& each : m.records) {
-    const auto record = stage_record::unpack(each->value);
-    if (!record || !each->address || m.key != stage_key(options_.run, record->stage)) continue;
-    read[here().peer_of(caf::actor_cast<caf::strong_actor_ptr>(each->address))] = {*record,
-                                                                                   each->address};
-  }
-  if (m.token == loads_token) {
-    std::uint32_t stage = 0;
-    while (stage < options_.model->stages() && m.key != stage_key(options_.run, stage)) ++stage;
-    auto& highest = epochs_[stage];
-    for (const auto& [peer, one] : read) highest = std::max(highest, one.record.epoch);
-    auto& into = loads_[stage];
-    into.clear();
-    for (const auto& [peer, one] : read) into.emplace_back(peer, one.record);
-    if (mode_ == mode::choosing) return choose_stage();
-    return mode_ == mode::joining ? join() : consider_move();
-  }
+  if (m.key == summaries_key(options_.run)) return receive_summaries(m);
   if (m.key != stage_key(options_.run, stage_)) return;
+  std::map<peer_id, known_peer> read;
+  for (const auto& each : m.records)
+    if (const auto record = stage_record::unpack(each->value);
+        record && record->stage == stage_ && each->address)
+      read[here().peer_of(caf::actor_cast<caf::strong_actor_ptr>(each->address))] = {*record,
+                                                                                     each->address};
   read.erase(here().id());
   others_ = std::move(read);
+  reads_own_ = false;
   ++looked_;
+  if (std::exchange(may_move_, false)) consider_move();
   decide();
 }
 
@@ -228,6 +267,8 @@ void stage_peer::join() {
   } else {
     alone_since_ = now();
   }
+  // A peer that has moved may be a step ahead of its new stage.
+  if ((best.empty() ? first->epoch : best.front()->record.epoch) < least_epoch_) return;
   // The first state has the same bits everywhere.
   if (best.empty() || best.front()->record.state == first->id) return adopt(first, 0);
   donor_ = best[random_.below(best.size())]->address;
@@ -294,6 +335,8 @@ void stage_peer::receive(const stage_task& m) {
   if (m.hop >= model.hops() || model.stage_of(m.hop) != stage_)
     return refuse(m, task_refusal::stage);
   if (!state_) return refuse(m, task_refusal::not_ready);
+  // This peer has missed a step.
+  if (m.epoch > state_->epoch && !reads_own_ && now() - read_ >= options_.refresh) read_own_stage();
   if (m.epoch != state_->epoch || mode_ != mode::serving) return refuse(m, task_refusal::epoch);
   const bool end = m.hop == 0 || m.hop == model.stages();
   if (m.count == 0 || m.count > most_samples || m.time == 0 || m.time > most_samples ||
@@ -402,9 +445,20 @@ void stage_peer::receive(const stage_count& m) {
 // -- averaging ------------------------------------------------------------------------------------
 
 bool stage_peer::batch_is_closed() const {
-  return !trainers_.empty() &&
-         std::all_of(trainers_.begin(), trainers_.end(),
-                     [this](const auto& one) { return one.second.closed > state_->epoch; });
+  const auto closed = [this](const auto& one) { return one.second.closed > state_->epoch; };
+  // A trainer without a batch lets the others go on.
+  const auto has_batch = [](const auto& one) { return one.second.closed != no_batch_yet; };
+  return std::all_of(trainers_.begin(), trainers_.end(), closed) &&
+         std::any_of(trainers_.begin(), trainers_.end(), has_batch);
+}
+
+/// When all trainers seem to have closed the batch, the records say whether they have.
+void stage_peer::receive(const trainer_progress& m) {
+  if (!state_ || sender_peer() == 0) return;
+  trainers_[sender_peer()] = {m.closed, m.samples, m.version};
+  if (!batch_is_closed()) return decide();
+  read_own_stage();
+  read_trainers();
 }
 
 /// The samples times hops of a batch in this stage.
@@ -430,9 +484,10 @@ void stage_peer::decide() {
     drop_gradients();
     state_ = nullptr;
     mode_ = mode::joining;
+    set_timer(pace(), refresh_timer, ++refreshes_);
     return join();
   }
-  if (mode_ != mode::serving) return;
+  if (mode_ != mode::serving || reads_own_ || reads_trainers_) return;
   if (batch_is_closed()) return start_round();
   attempts_ = 0; // a trainer has opened the batch again
 }
@@ -494,6 +549,7 @@ void stage_peer::round_ended(const round_result& result) {
   const auto pause = static_cast<double>(std::min<std::uint64_t>(attempts_, 8)) *
                      (0.5 + random_.uniform()) * to_seconds(options_.refresh);
   set_timer(from_seconds(pause), retry_timer);
+  refresh();
 }
 
 void stage_peer::step(const round_result& result) {
@@ -534,16 +590,9 @@ void stage_peer::stepped() {
   tell(peer_phase::computing);
   if (options_.on_step) options_.on_step(stage_, state_);
   if (moves_to_) return move_if_due();
+  set_timer(pace(), refresh_timer, ++refreshes_);
   publish();
   decide();
-}
-
-// -- rebalancing ----------------------------------------------------------------------------------
-
-void stage_peer::look_at_loads() {
-  loads_.clear();
-  for (std::uint32_t s = 0; s < options_.model->stages(); ++s)
-    send(options_.dht, lookup{stage_key(options_.run, s), address(), loads_token});
 }
 
 } // namespace shoal::actors

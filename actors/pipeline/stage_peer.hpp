@@ -120,6 +120,7 @@ private:
   void tell(peer_phase phase);
   void receive(const stage_task& m);
   void receive(const stage_count& m);
+  void receive(const trainer_progress& m);
   void receive(const stage_state_request& m);
   void receive(const stage_state& m);
   void receive(const found& m);
@@ -139,11 +140,17 @@ private:
   void drop_gradients();
   void refresh();
   void publish();
-  void look_at_loads();
-  std::optional<std::vector<stage_load>> loads() const;
+  void read_stages();
+  void receive_summaries(const found& m);
+  void read_own_stage();
+  void read_trainers();
+  duration pace() const;
+  bool writes_summary() const;
+  std::uint64_t busy() const;
   void choose_stage();
   std::optional<std::uint64_t> epoch_elsewhere() const;
   void take_stage(std::uint32_t stage);
+  std::optional<stage_move> due_transfer() const;
   void consider_move();
   void move_if_due();
 
@@ -168,13 +175,20 @@ private:
   // An exponential mean, once it is divided by its weight, which tends to 1.
   double busy_ = 0, busy_weight_ = 0;
   duration computed_time_{}; // since the last refresh
-  std::map<std::uint32_t, std::vector<std::pair<peer_id, stage_record>>> loads_;
+  duration refreshed_{};     // the time of that
+  // By stage, from the last look at the summaries. Empty before the first one.
+  std::vector<stage_total> totals_;
   std::optional<std::uint32_t> moves_to_;
   duration announced_{};
   rng random_, jitter_;
   bool draining_ = false;
-  std::map<std::uint32_t, std::uint64_t> epochs_; // the highest one that a stage has shown
-  duration alone_since_{};                        // no other peer of the stage was seen since then
+  std::vector<std::uint64_t> epochs_; // the highest one that each stage has shown
+  duration alone_since_{};            // no other peer of the stage was seen since then
+  std::uint64_t refreshes_ = 0;       // names the timer of the next one
+  std::uint64_t least_epoch_ = 0;     // the epoch that the peer had in the stage it has left
+  // Before a round the peer waits for these records, and before a move for those of its stage.
+  bool reads_own_ = false, reads_trainers_ = false, may_move_ = false;
+  duration read_{};           // the time of that look-up
   std::uint32_t choices_ = 0; // looks at the loads before the peer has chosen a stage
 };
 

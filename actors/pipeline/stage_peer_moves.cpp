@@ -9,39 +9,47 @@
 
 namespace shoal::actors {
 
-/// The load of a stage is the mean of its peers, so each peer has a part of it. Empty until each
-/// stage has shown a peer.
-std::optional<std::vector<stage_load>> stage_peer::loads() const {
-  if (loads_.size() < options_.model->stages()) return std::nullopt;
-  std::vector<stage_load> out;
-  for (const auto& [stage, peers] : loads_) {
-    const auto count = static_cast<double>(peers.size());
-    for (const auto& [peer, record] : peers)
-      out.push_back({peer, stage, static_cast<double>(record.busy) / count});
+/// The load of a stage is the mean of its peers. Two peers write the summary of a stage, so the one
+/// that ends last counts.
+void stage_peer::receive_summaries(const found& m) {
+  const auto stages = options_.model->stages();
+  totals_.assign(stages, {});
+  epochs_.resize(stages);
+  std::vector<std::int64_t> ends(stages);
+  for (const auto& each : m.records) {
+    const auto summary = stage_summary::unpack(each->value);
+    if (!summary || summary->stage >= stages || each->expires_utc_ns <= ends[summary->stage])
+      continue;
+    ends[summary->stage] = each->expires_utc_ns;
+    totals_[summary->stage] = {static_cast<double>(summary->busy), summary->peers};
+    auto& highest = epochs_[summary->stage];
+    highest = std::max(highest, summary->epoch);
   }
-  return out;
+  if (mode_ == mode::choosing) return choose_stage();
+  if (mode_ == mode::joining) return join();
+  if (!state_ || moves_to_ || !due_transfer()) return;
+  may_move_ = true;
+  read_own_stage();
 }
 
 /// Several newcomers read the same records, so they spread over the stages that may be lost soon.
 void stage_peer::choose_stage() {
-  const auto all = loads();
-  if (!all || all->empty()) return; // a swarm that begins
   std::vector<std::uint32_t> weak;
-  for (const auto& [stage, peers] : loads_)
-    if (peers.size() < 2) weak.push_back(stage);
-  take_stage(weak.empty() ? stage_to_join(*all, options_.model->stages())
-                          : weak[random_.below(weak.size())]);
+  std::uint64_t peers = 0;
+  for (std::uint32_t s = 0; s < totals_.size(); ++s) {
+    peers += totals_[s].peers;
+    if (totals_[s].peers < 2) weak.push_back(s);
+  }
+  if (peers == 0) return; // a swarm that begins
+  take_stage(weak.empty() ? stage_to_join(totals_) : weak[random_.below(weak.size())]);
 }
 
-/// The highest epoch of the other stages; none until each of them has answered.
+/// The highest epoch of the other stages; none before a look at them.
 std::optional<std::uint64_t> stage_peer::epoch_elsewhere() const {
+  if (epochs_.empty()) return std::nullopt;
   std::uint64_t out = 0;
-  for (std::uint32_t s = 0; s < options_.model->stages(); ++s) {
-    if (s == stage_) continue;
-    const auto found = epochs_.find(s);
-    if (found == epochs_.end()) return std::nullopt;
-    out = std::max(out, found->second);
-  }
+  for (std::uint32_t s = 0; s < epochs_.size(); ++s)
+    if (s != stage_) out = std::max(out, epochs_[s]);
   return out;
 }
 
@@ -49,17 +57,23 @@ void stage_peer::take_stage(std::uint32_t stage) {
   stage_ = stage;
   mode_ = mode::joining;
   alone_since_ = now();
-  send(options_.dht, lookup{stage_key(options_.run, stage_), address(), 0});
+  read_own_stage();
+}
+
+/// The move of a peer of this stage that the summaries ask for.
+std::optional<stage_move> stage_peer::due_transfer() const {
+  if (totals_.empty()) return std::nullopt;
+  const auto due = due_move(totals_);
+  return due && due->from == stage_ && move_helps(*due, totals_) ? due : std::nullopt;
 }
 
 void stage_peer::consider_move() {
-  if (moves_to_ || !state_) return;
-  const auto all = loads();
-  if (!all) return;
-  const auto stages = options_.model->stages();
-  const auto due = due_move(*all, stages);
-  if (!due || due->peer != here().id() || due->from != stage_ || !move_helps(*due, *all, stages))
-    return;
+  const auto due = due_transfer();
+  if (moves_to_ || !state_ || !due) return;
+  std::vector<stage_load> own{{here().id(), stage_, static_cast<double>(busy())}};
+  for (const auto& [peer, one] : others_)
+    own.push_back({peer, stage_, static_cast<double>(one.record.busy)});
+  if (mover_of(own, stage_) != here().id()) return;
   moves_to_ = due->to;
   announced_ = now();
   publish();
@@ -75,8 +89,10 @@ void stage_peer::move_if_due() {
     return decide();
   }
   send(options_.dht, withdraw{stage_key(options_.run, stage_), host_subkey(here())});
+  send(options_.dht, withdraw{summaries_key(options_.run), host_subkey(here())});
   here().observe(stage_left{stage_, *to});
   stage_ = *to;
+  least_epoch_ = state_->epoch;
   state_ = nullptr;
   mode_ = mode::joining;
   tell(peer_phase::joining);
@@ -84,7 +100,7 @@ void stage_peer::move_if_due() {
   alone_since_ = now();
   looked_ = 0;
   busy_ = busy_weight_ = 0;
-  send(options_.dht, lookup{stage_key(options_.run, stage_), address(), 0});
+  refresh();
 }
 
 } // namespace shoal::actors

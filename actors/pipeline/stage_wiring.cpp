@@ -14,19 +14,30 @@ constexpr double least_seconds = 1e-9; // no measured task is faster
 
 } // namespace
 
+std::vector<stage_wiring::known>::const_iterator stage_wiring::place_of(peer_id peer) const {
+  return std::lower_bound(peers_.begin(), peers_.end(), peer,
+                          [](const known& one, peer_id id) { return one.peer < id; });
+}
+
+const stage_wiring::entry* stage_wiring::find(peer_id peer) const {
+  const auto at = place_of(peer);
+  return at != peers_.end() && at->peer == peer ? &at->of : nullptr;
+}
+
 void stage_wiring::join(peer_id peer) {
-  peers_.try_emplace(peer, entry{now_});
+  if (const auto at = place_of(peer); at == peers_.end() || at->peer != peer)
+    peers_.insert(at, {peer, {now_}});
 }
 
 void stage_wiring::leave(peer_id peer) {
-  peers_.erase(peer);
+  if (const auto at = place_of(peer); at != peers_.end() && at->peer == peer) peers_.erase(at);
 }
 
 void stage_wiring::measured(peer_id peer, double seconds, double size) {
   SHOAL_CHECK(size > 0, "a task has a size");
-  const auto found = peers_.find(peer);
-  if (found == peers_.end()) return;
-  auto& one = found->second;
+  const auto at = place_of(peer);
+  if (at == peers_.end() || at->peer != peer) return;
+  auto& one = peers_[static_cast<std::size_t>(at - peers_.begin())].of;
   one.mean += smoothing * (std::max(seconds, least_seconds) / size - one.mean);
   one.weight += smoothing * (1 - one.weight);
 }
@@ -43,9 +54,8 @@ double stage_wiring::mean_rate() const {
 }
 
 double stage_wiring::rate(peer_id peer) const {
-  const auto found = peers_.find(peer);
-  if (found == peers_.end() || found->second.weight <= 0) return mean_rate();
-  return found->second.weight / found->second.mean;
+  const auto* found = find(peer);
+  return found == nullptr || found->weight <= 0 ? mean_rate() : found->weight / found->mean;
 }
 
 std::optional<peer_id> stage_wiring::choose(double size, const std::set<peer_id>& without) {
@@ -55,7 +65,7 @@ std::optional<peer_id> stage_wiring::choose(double size, const std::set<peer_id>
   largest_ = std::max(largest_, size);
   double earliest = never, rates = 0;
   for (const auto& [peer, one] : peers_) {
-    if (without.contains(peer)) continue;
+    if (!without.empty() && without.contains(peer)) continue;
     earliest = std::min(earliest, one.start);
     rates += one.weight > 0 ? one.weight / one.mean : unknown;
   }
@@ -68,7 +78,7 @@ std::optional<peer_id> stage_wiring::choose(double size, const std::set<peer_id>
   std::optional<peer_id> chosen;
   double least = never;
   for (auto& [peer, one] : peers_) {
-    if (without.contains(peer) || one.start > now_ + margin) continue;
+    if (one.start > now_ + margin || (!without.empty() && without.contains(peer))) continue;
     const double rate = one.weight > 0 ? one.weight / one.mean : unknown;
     // A peer that got nothing for a while catches up on one task, and not on all.
     const double finish = std::max(one.start, now_ - largest_ / rate) + size / rate;

@@ -14,9 +14,9 @@
 #include "actors/ids.hpp"
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <set>
+#include <vector>
 
 namespace shoal::actors {
 
@@ -28,7 +28,7 @@ public:
   /// Does nothing for a peer that is known.
   void join(peer_id peer);
   void leave(peer_id peer);
-  bool knows(peer_id peer) const { return peers_.contains(peer); }
+  bool knows(peer_id peer) const { return find(peer) != nullptr; }
   std::size_t size() const noexcept { return peers_.size(); }
 
   /// A task of `size` has taken the peer `seconds`. Ignores peers that are not known. Requires:
@@ -47,9 +47,15 @@ private:
     /// The mean of the seconds for a task of size 1, times `weight`, which tends to 1.
     double mean = 0, weight = 0;
   };
+  struct known {
+    peer_id peer = 0;
+    entry of;
+  };
   double mean_rate() const;
+  const entry* find(peer_id peer) const;
+  std::vector<known>::const_iterator place_of(peer_id peer) const;
 
-  std::map<peer_id, entry> peers_;
+  std::vector<known> peers_; // ascending: each task reads all of them
   double now_ = 0;
   double largest_ = 0; // size of the largest task so far
 };

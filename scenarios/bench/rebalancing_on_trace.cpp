@@ -48,7 +48,7 @@ public:
     }
     const auto to = joins_ == stage_joins::random
                         ? static_cast<std::uint32_t>(random_.below(stages_))
-                        : actors::stage_to_join(loads(), stages_);
+                        : actors::stage_to_join(actors::totals_of(loads(), stages_));
     stage_of_[what.node] = to;
     ++sizes_[to];
   }

@@ -236,6 +236,14 @@ TEST_CASE("a peer that dies at any point of the protocol costs no sample and no 
     }
 }
 
+TEST_CASE("answers that all come late are waited for") {
+  // A forward task takes 40 s, and its first timeout is 30 s.
+  pipeline_lab lab({.epochs = 2, .sample_time = 20s});
+  lab.run(120min);
+  CHECK(distance(lab.parameters(), alone(2)) < 1e-6);
+  check_counts(lab);
+}
+
 TEST_CASE("a newcomer downloads the state of its stage and takes part") {
   const auto expected = alone();
   pipeline_lab lab({});
@@ -284,4 +292,10 @@ TEST_CASE("a peer of an idle stage moves to the stage that all wait for") {
   }
   CHECK(last[0].size() > 1);
   CHECK(last.size() == 4);
+  // A peer that has moved waits until its new stage has made the step, too.
+  std::map<peer_id, std::uint64_t> reached;
+  for (const auto& [peer, seen] : lab.world.observed<stage_joined>()) {
+    CHECK(seen.epoch >= reached[peer]);
+    reached[peer] = seen.epoch;
+  }
 }

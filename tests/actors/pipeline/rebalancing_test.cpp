@@ -28,7 +28,7 @@ TEST_CASE("nobody moves between stages of equal load") {
 
 TEST_CASE("an empty stage attracts movers and newcomers first") {
   const std::vector<stage_load> peers{{1, 0, 2}, {2, 0, 3}, {3, 2, 9}};
-  CHECK(stage_to_join(peers, 3) == 1);
+  CHECK(stage_to_join(totals_of(peers, 3)) == 1);
   CHECK(due_move(peers, 3) == stage_move{1, 0, 1});
 }
 
@@ -41,16 +41,16 @@ TEST_CASE("ties are broken by numbers so that all readers of the records agree")
 }
 
 TEST_CASE("a newcomer joins the stage with the largest load and among equals the smallest one") {
-  CHECK(stage_to_join(std::vector<stage_load>{{1, 0, 1}, {2, 1, 5}}, 2) == 1);
-  CHECK(stage_to_join(std::vector<stage_load>{{1, 0, 0}, {2, 0, 0}, {3, 1, 0}}, 2) == 1);
-  CHECK(stage_to_join(std::vector<stage_load>{}, 4) == 0);
+  CHECK(stage_to_join(totals_of(std::vector<stage_load>{{1, 0, 1}, {2, 1, 5}}, 2)) == 1);
+  CHECK(stage_to_join(totals_of(std::vector<stage_load>{{1, 0, 0}, {2, 0, 0}, {3, 1, 0}}, 2)) == 1);
+  CHECK(stage_to_join(totals_of(std::vector<stage_load>{}, 4)) == 0);
 }
 
 TEST_CASE("a move helps if the stages are nearer to each other after it") {
   const auto helps = [](const std::vector<stage_load>& peers) {
     const auto due = due_move(peers, 2);
     REQUIRE(due);
-    return move_helps(*due, peers, 2);
+    return move_helps(*due, totals_of(peers, 2));
   };
   // Two peers with 1 each leave one peer with twice the load behind.
   CHECK_FALSE(helps({{1, 0, 1}, {2, 0, 1}, {3, 1, 1}, {4, 1, 1.5}}));
