@@ -81,8 +81,8 @@ struct stage_counted {
 };
 
 /// The sender's record in the DHT (trainer_record). A trainer sends the record to the peers of the
-/// stages when it has closed its part of a batch, or has opened that part again. So those peers
-/// need not read the DHT all the time.
+/// stages when it closes its part of a batch, or opens that part again. So those peers need not
+/// read the DHT all the time.
 struct trainer_progress {
   std::uint64_t closed = 0, samples = 0, version = 0;
   SHOAL_MESSAGE(trainer_progress, x.closed, x.samples, x.version)
