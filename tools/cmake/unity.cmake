@@ -2,6 +2,8 @@
 # templates once. A build from nothing is quicker. A build after a change compiles the sources beside the changed one, too.
 
 option(SHOAL_UNITY "Compile several sources of a library at once: a shorter build, and a longer one after a change" OFF)
+# Checkers that read compile_commands.json need this option: a source of a unity build has no entry there.
+option(SHOAL_SOURCES_APART "Compile each source alone, also those of the commands" OFF)
 
 # tools/tidy/check_unity reads this list in every build: a library and a source in each line.
 set(SHOAL_UNITY_SOURCES "${CMAKE_BINARY_DIR}/unity_sources.txt")
@@ -14,7 +16,7 @@ function(shoal_unity)
       continue()
     endif()
     get_target_property(settled ${target} UNITY_BUILD)
-    if(SHOAL_UNITY AND NOT settled)
+    if(SHOAL_UNITY AND NOT SHOAL_SOURCES_APART AND NOT settled)
       set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
     endif()
     get_target_property(folder ${target} SOURCE_DIR)
