@@ -52,6 +52,7 @@ struct memory_arguments {
 template <class T>
 std::vector<std::string> names_in(const std::vector<T>& of) {
   std::vector<std::string> out;
+  out.reserve(of.size());
   for (const auto& one : of) out.push_back(one.name);
   return out;
 }

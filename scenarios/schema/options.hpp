@@ -87,7 +87,7 @@ public:
   /// Requires: the box holds a T.
   template <class T>
   const T& as() const {
-    const auto* found = dynamic_cast<const holder<T>*>(held_.get());
+    const auto* found = dynamic_cast<const held_value<T>*>(held_.get());
     SHOAL_CHECK(found != nullptr, "options are of the type that their kind registered");
     return found->value;
   }
@@ -97,7 +97,7 @@ public:
   }
   template <class T>
   bool holds() const {
-    return dynamic_cast<const holder<T>*>(held_.get()) != nullptr;
+    return dynamic_cast<const held_value<T>*>(held_.get()) != nullptr;
   }
 
   /// Returns a box of the same type with default values.
@@ -121,17 +121,23 @@ private:
     virtual void describe_to(option_visitor& v) = 0;
     virtual bool equals(const base& other) const = 0;
   };
+  /// Sources that read a T need no describe() of it: compilers may instantiate all members of a
+  /// class that they cast to.
   template <class T>
-  struct holder final : base {
-    explicit holder(T v) : value(std::move(v)) {}
-    std::unique_ptr<base> copy() const override { return std::make_unique<holder>(value); }
+  struct held_value : base {
+    explicit held_value(T v) : value(std::move(v)) {}
+    T value;
+  };
+  template <class T>
+  struct holder final : held_value<T> {
+    using held_value<T>::held_value;
+    std::unique_ptr<base> copy() const override { return std::make_unique<holder>(this->value); }
     std::unique_ptr<base> fresh() const override { return std::make_unique<holder>(T{}); }
-    void describe_to(option_visitor& v) override { describe(v, value); }
+    void describe_to(option_visitor& v) override { describe(v, this->value); }
     bool equals(const base& other) const override {
       const auto* same = dynamic_cast<const holder*>(&other);
-      return same != nullptr && same->value == value;
+      return same != nullptr && same->value == this->value;
     }
-    T value;
   };
   std::unique_ptr<base> held_;
 };
