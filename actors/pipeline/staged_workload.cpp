@@ -54,18 +54,24 @@ state_id whole_state_id(std::span<const state_id> stages) {
   return state_id::from(name.finish());
 }
 
+std::vector<unfit_for_stages> unfit_fields(const kernels::optimizer_config& optimizer) {
+  std::vector<unfit_for_stages> out;
+  if (optimizer.clip_norm > 0)
+    out.push_back({"clip_norm", "clip_norm needs the norm of the whole gradient, which no host of "
+                                "a pipeline has: leave it out"});
+  if (!kernels::float_state(optimizer.kind))
+    out.push_back(
+        {"kind", fmt::format("the state of {} is coded in blocks, and a stage may begin within "
+                             "one: take {}",
+                             to_string(optimizer.kind),
+                             optimizer.kind == kernels::optimizer_kind::lamb8 ? "lamb" : "adamw")});
+  return out;
+}
+
 result<std::shared_ptr<const staged_workload>>
 staged_workload::make(std::shared_ptr<const workload> whole, std::shared_ptr<const stage_model> cut,
                       const kernels::optimizer_config& optimizer) {
-  if (!kernels::float_state(optimizer.kind))
-    return failure{
-        fmt::format("the state of {} is coded in blocks, and a stage may begin within "
-                    "one: take {}",
-                    to_string(optimizer.kind),
-                    optimizer.kind == kernels::optimizer_kind::lamb8 ? "lamb" : "adamw")};
-  if (optimizer.clip_norm > 0)
-    return failure{"clip_norm needs the norm of the whole gradient, which no host of a pipeline "
-                   "has: leave it out"};
+  if (const auto unfit = unfit_fields(optimizer); !unfit.empty()) return failure{unfit.front().why};
   auto out = std::shared_ptr<staged_workload>(new staged_workload);
   out->whole_ = std::move(whole);
   out->cut_ = std::move(cut);

@@ -13,6 +13,7 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace shoal::actors {
@@ -20,11 +21,19 @@ namespace shoal::actors {
 /// The state of the whole model whose stages have the states `stages`, in order.
 state_id whole_state_id(std::span<const state_id> stages);
 
+/// A field of an optimizer's configuration, and why no host of a stage can work with its value.
+struct unfit_for_stages {
+  std::string field;
+  std::string why;
+};
+/// Empty: hosts of stages can take the optimizer's steps.
+std::vector<unfit_for_stages> unfit_fields(const kernels::optimizer_config& optimizer);
+
 /// Thread safety: any thread may call all functions.
 class staged_workload final : public workload {
 public:
-  /// `whole`: the workload of the model that `cut` divides. Errors: an optimizer that cannot work
-  /// stage by stage; a tensor that the workload lacks.
+  /// `whole`: the workload of the model that `cut` divides. Errors: an optimizer with
+  /// unfit_fields(); a tensor that the workload lacks.
   static result<std::shared_ptr<const staged_workload>>
   make(std::shared_ptr<const workload> whole, std::shared_ptr<const stage_model> cut,
        const kernels::optimizer_config& optimizer);

@@ -12,6 +12,7 @@
 #include "kernels/base/check.hpp"
 #include "kernels/compress/codec.hpp"
 #include "scenarios/methods/method.hpp"
+#include "scenarios/pipeline/option_meanings.hpp"
 #include "scenarios/schema/hosts.hpp"
 #include "scenarios/workloads/prepared.hpp"
 #include "scenarios/workloads/workload.hpp"
@@ -23,6 +24,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <string>
 #include <utility>
 
 namespace shoal::scenarios {
@@ -43,20 +45,14 @@ struct pipeline_choices {
 
 template <class V>
 void describe(V& v, pipeline_choices& o) {
-  v.field("stages", o.stages,
-          "the pieces of the model, each with as many layers as the others, or one more. The first "
-          "stage holds the embedding and the head, too",
-          {.at_least = 1, .at_most = 256});
+  v.field("stages", o.stages, pipeline_meaning::stages, {.at_least = 1, .at_most = 256});
   v.field("target_batch", o.target_batch, "samples of a step of the whole model",
           {.at_least = 1, .at_most = 1e12});
-  v.field("in_flight", o.in_flight, "micro-batches that a trainer has under way",
+  v.field("in_flight", o.in_flight, pipeline_meaning::in_flight,
           {.at_least = 1, .at_most = 65536, .hide_default = true});
-  v.field("activations", o.activations,
-          "codec of activations and of their gradients on the wire. All but `none` round them",
-          {.hide_default = true, .one_of = "none, float16, bfloat16, blockwise8"});
-  v.field("rebalance_every", o.rebalance_every,
-          "how often a host may move from the stage with the least load to the one with the most; "
-          "0: never",
+  v.field("activations", o.activations, pipeline_meaning::activations,
+          {.hide_default = true, .one_of = pipeline_meaning::activation_codecs});
+  v.field("rebalance_every", o.rebalance_every, pipeline_meaning::rebalance_every,
           {.hide_default = true});
   v.field("batch_timeout", o.batch_timeout,
           "after this time without a whole batch, a stage steps with the gradients that it has",
@@ -81,10 +77,13 @@ void check_model(const scenario& what, checking& report) {
   const auto& o = options_of(what);
   const auto& of = what.workload.definition();
   if (!report.sound({"workload.kind", "training.stages"})) return;
-  if (!of.shape_between_stages)
+  if (!of.shape_between_stages) {
+    const auto others = workloads().names_if(
+        [](const workload_definition& each) { return each.shape_between_stages != nullptr; });
     return report.error("training.method",
                         fmt::format("the workload '{}' cannot be cut into stages", of.name),
-                        {"the workloads transformer and timing can"});
+                        {fmt::format("workloads that can: {}", fmt::join(others, ", "))});
+  }
   if (!of.cut || (of.possible && !of.possible(what.workload).ok())) return;
   if (const auto cut = of.cut(what.workload, static_cast<std::uint32_t>(o.stages)); !cut)
     report.error("training.stages", cut.error());
@@ -110,16 +109,8 @@ void check_hosts(const scenario& what, checking& report) {
 }
 
 void check_training(const scenario& what, checking& report) {
-  const auto& optimizer = what.training.optimizer;
-  if (report.sound({"training.optimizer.clip_norm"}) && optimizer.clip_norm > 0)
-    report.error("training.optimizer.clip_norm",
-                 "clip_norm needs the norm of the whole gradient, which no host of a pipeline has: "
-                 "leave it out");
-  if (report.sound({"training.optimizer.kind"}) && !kernels::float_state(optimizer.kind))
-    report.error("training.optimizer.kind",
-                 fmt::format("the state of {} is coded in blocks, and a stage may begin within "
-                             "one: take adamw or lamb",
-                             to_string(optimizer.kind)));
+  for (const auto& [field, why] : actors::unfit_fields(what.training.optimizer))
+    if (const auto key = "training.optimizer." + field; report.sound({key})) report.error(key, why);
   if (report.sound({"averaging.power_sgd_rank"}) && what.averaging.power_sgd_rank > 0)
     report.error("averaging.power_sgd_rank", "PowerSGD has no place in a pipeline: its matrices "
                                              "are those of the whole model");

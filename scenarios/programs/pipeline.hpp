@@ -4,6 +4,7 @@
 #pragma once
 
 #include "kernels/base/units.hpp"
+#include "scenarios/pipeline/option_meanings.hpp"
 #include "scenarios/schema/rule.hpp"
 
 #include <chrono>
@@ -63,10 +64,7 @@ void describe(V& v, pipeline_options& o) {
           {.at_least = 1, .at_most = 1 << 20});
   v.field("timing_parameters", o.timing_parameters, "with `timing`: parameters of a stage",
           {.at_least = 1, .at_most = 1e10});
-  v.field("stages", o.stages,
-          "the pieces of the model, each with as many layers as the others, or one more. The first "
-          "stage holds the embedding and the head, too",
-          {.at_least = 1, .at_most = 256});
+  v.field("stages", o.stages, pipeline_meaning::stages, {.at_least = 1, .at_most = 256});
   v.field("hosts", o.hosts, "hosts of stages, dealt to the stages in turn",
           {.at_least = 1, .at_most = 16384});
   v.field("trainers", o.trainers,
@@ -76,8 +74,7 @@ void describe(V& v, pipeline_options& o) {
           {.at_least = 1, .at_most = 1 << 20});
   v.field("micro_batch", o.micro_batch, "samples that a trainer sends together",
           {.at_least = 1, .at_most = 65536});
-  v.field("in_flight", o.in_flight, "micro-batches that a trainer has under way",
-          {.at_least = 1, .at_most = 65536});
+  v.field("in_flight", o.in_flight, pipeline_meaning::in_flight, {.at_least = 1, .at_most = 65536});
   v.field("steps", o.steps, "steps of the model; 0: until `stop_time`", {.at_most = 1e9});
   v.field("evaluate_every", o.evaluate_every,
           "steps between two measurements with the held-out text; 0: only at the end",
@@ -87,12 +84,9 @@ void describe(V& v, pipeline_options& o) {
           "beside the swarm's");
   v.field("learning_rate", o.learning_rate, "the rate of AdamW", {.above = 0, .at_most = 10});
   v.field("warmup_steps", o.warmup_steps, "steps in which the rate rises", {.at_most = 1e9});
-  v.field("activations", o.activations,
-          "codec of activations and of their gradients on the wire. All but `none` round them",
-          {.one_of = "none, float16, bfloat16, blockwise8"});
-  v.field("rebalance_every", o.rebalance_every,
-          "how often a host may move from the stage with the least load to the one with the most; "
-          "0: never");
+  v.field("activations", o.activations, pipeline_meaning::activations,
+          {.one_of = pipeline_meaning::activation_codecs});
+  v.field("rebalance_every", o.rebalance_every, pipeline_meaning::rebalance_every);
   v.field("sample_time", o.sample_time,
           "the time of one sample forward through one stage; a backward pass takes three times as "
           "long",

@@ -48,8 +48,14 @@ public:
   const Definition& standard() const { return kept_.front(); }
   kind_list kinds() const { return kinds_; }
   std::vector<std::string> names() const {
+    return names_if([](const Definition&) { return true; });
+  }
+  /// The names of the definitions of which `holds` is true.
+  template <class Predicate>
+  std::vector<std::string> names_if(Predicate holds) const {
     std::vector<std::string> out;
-    for (const auto& each : kept_) out.push_back(each.name);
+    for (const auto& each : kept_)
+      if (holds(each)) out.push_back(each.name);
     return out;
   }
 
