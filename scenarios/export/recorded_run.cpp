@@ -16,10 +16,6 @@ namespace {
 
 using nlohmann::json;
 
-duration ns(const json& value) {
-  return duration{value.get<std::int64_t>()};
-}
-
 class collector {
 public:
   explicit collector(recorded_run& out) : out_(out) {}

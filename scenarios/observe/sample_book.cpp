@@ -201,8 +201,8 @@ void sample_book::moved(duration time, const actors::samples_moved& what) {
         range.first, range.end(), [&](std::uint64_t begin, std::uint64_t end, entry& e) {
           const bool ours = e.shard == shard_state::leased && e.holder == what.peer;
           const bool is_final = e.is_final();
-          // A replica that was paused or cut off takes over when it is back. It then hands its
-          // moves over to the replica that has committed the samples.
+          // A replica that was paused or cut off may have moved samples that its successor has
+          // committed. It hands these moves over when it is back.
           const bool overtaken = options_.takeovers && is_final;
           const bool of_others = options_.view == observed_view::local && options_.takeovers &&
                                  e.shard == shard_state::unknown;

@@ -22,11 +22,6 @@ using json = nlohmann::ordered_json;
 constexpr const char* transfers_file = "transfers.jsonl.zst";
 
 template <class Json>
-duration ns(const Json& value) {
-  return duration{value.template get<std::int64_t>()};
-}
-
-template <class Json>
 explained_transfer parse(const Json& line) {
   explained_transfer t;
   t.number = line.at("transfer");

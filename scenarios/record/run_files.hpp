@@ -4,6 +4,7 @@
 #pragma once
 
 #include "kernels/base/result.hpp"
+#include "kernels/base/units.hpp"
 #include "scenarios/observe/summary.hpp"
 
 #include <nlohmann/json_fwd.hpp>
@@ -22,6 +23,13 @@ namespace shoal::scenarios {
 /// The host in the name of an actor: 'home-3' of 'home-3#0/2'.
 inline std::string machine_of(std::string_view actor) {
   return std::string(actor.substr(0, actor.find('#')));
+}
+
+/// A duration in a JSON document, which is a whole number of nanoseconds. Errors: the exceptions of
+/// nlohmann::json.
+template <class Json>
+duration ns(const Json& value) {
+  return duration{value.template get<std::int64_t>()};
 }
 
 /// The path of `name` in `directory`, or of `name`.partial if only this file exists; else empty.

@@ -110,7 +110,7 @@ observer_options runner::state::what_to_watch(const run_directory* directory) {
   out.invariants.mass.setting.chunk_values =
       std::max<std::uint64_t>(1, what.averaging.chunk_size.bytes / 4);
   auto& mass = out.invariants.mass.allowed;
-  // A codec that drops values has its losses counted in the contribution.
+  // A codec that drops values does so before the round, so the contribution has no other loss.
   if (codecs.contributions && !codecs.contributions->drops_values()) {
     mass.loss = kernels::largest_loss(codecs.contributions->which());
     mass.loss_of_small = kernels::smallest_loss(codecs.contributions->which());
