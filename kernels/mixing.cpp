@@ -1,7 +1,8 @@
 #include "kernels/mixing.hpp"
 
+#include "kernels/base/text_fields.hpp"
+
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <numeric>
 
@@ -22,16 +23,13 @@ result<grid> parse_grid(std::string_view text) {
   double cells = 1;
   while (true) {
     const auto end = text.find_first_of("xX");
-    const auto word = text.substr(0, end);
-    std::uint32_t side = 0;
-    const auto [stop, error] = std::from_chars(word.data(), word.data() + word.size(), side);
-    if (error != std::errc{} || stop != word.data() + word.size())
-      return wrong("write sides like 32x32");
-    if (side < 2) return wrong("a side has at least 2 peers");
-    if (out.dimensions > 0 && side != out.side) return wrong("its sides have to be equal");
-    out.side = side;
+    const auto side = number_of<std::uint32_t>(text.substr(0, end));
+    if (!side) return wrong("write sides like 32x32");
+    if (*side < 2) return wrong("a side has at least 2 peers");
+    if (out.dimensions > 0 && *side != out.side) return wrong("its sides have to be equal");
+    out.side = *side;
     ++out.dimensions;
-    cells *= side;
+    cells *= *side;
     if (cells > 1.1e12) return wrong("more than 2^40 cells");
     if (end == std::string_view::npos) return out;
     text.remove_prefix(end + 1);

@@ -1,8 +1,7 @@
 #include "netem/line_trace.hpp"
 
+#include "kernels/base/text_fields.hpp"
 #include "netem/trace_text.hpp"
-
-#include <charconv>
 
 namespace shoal::netem {
 namespace {
@@ -82,12 +81,11 @@ private:
   void fraction(const field& f, std::optional<double>& out) {
     const bool percent = f.text.ends_with('%');
     const auto text = f.text.substr(0, f.text.size() - (percent ? 1 : 0));
-    double value = 0;
-    const auto [end, bad] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (bad != std::errc{} || end != text.data() + text.size())
+    const auto number = number_of<double>(text);
+    if (!number)
       return problem(f,
                      fmt::format("expected a number or a percentage, not {}", in_quotes(f.text)));
-    if (percent) value /= 100;
+    const double value = percent ? *number / 100 : *number;
     if (!(value >= 0 && value < 1)) return problem(f, "a loss is at least 0 and below 100%");
     out = value;
   }

@@ -1,4 +1,5 @@
 #include "kernels/base/rng.hpp"
+#include "kernels/base/text_fields.hpp"
 #include "netem/trace_readers.hpp"
 #include "netem/trace_text.hpp"
 
@@ -58,11 +59,11 @@ private:
                                                    columns.size(), columns.size() == 1 ? "" : "s"));
     const auto at = time(columns[0], "time");
     const std::string_view text = columns[1].text;
-    std::uint64_t count = 0;
-    const auto [end, bad] = std::from_chars(text.data(), text.data() + text.size(), count);
-    if (text.empty() || bad != std::errc{} || end != text.data() + text.size())
+    const auto nodes = number_of<std::uint64_t>(text);
+    if (!nodes)
       return problem(columns[1],
                      fmt::format("expected a number of nodes, not {}", in_quotes(text)));
+    const auto count = *nodes;
     if (count > most_nodes)
       return problem(columns[1], fmt::format("more than {} nodes", most_nodes));
     if (!at) return;

@@ -1,3 +1,4 @@
+#include "kernels/base/text_fields.hpp"
 #include "netem/trace_readers.hpp"
 #include "netem/trace_text.hpp"
 
@@ -46,17 +47,15 @@ private:
       return;
     }
     const auto at = time(first, "time");
-    double value = 0;
-    const auto [end, bad] =
-        std::from_chars(second.text.data(), second.text.data() + second.text.size(), value);
-    if (bad != std::errc{} || end != second.text.data() + second.text.size() || !(value >= 0))
+    const auto value = number_of<double>(second.text);
+    if (!value || !(*value >= 0))
       return problem(second, fmt::format("expected a value of 0 (unavailable) or more, not {}",
                                          in_quotes(second.text)));
     if (!at) return;
     if (!points_.empty() && *at < points_.back().at)
       return problem(first, fmt::format("out of order: the line before this one is at {}",
                                         to_string(points_.back().at)));
-    points_.push_back({*at, value > 0});
+    points_.push_back({*at, *value > 0});
   }
 
   void build(const std::string& host) {

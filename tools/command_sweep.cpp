@@ -1,5 +1,6 @@
 // shoal sweep FILE --vary PATH=VALUES: runs a scenario over a grid of options and seeds, and makes
 // one table of it.
+#include "kernels/base/text_fields.hpp"
 #include "scenarios/observe/run_directory.hpp"
 #include "scenarios/record/run_files.hpp"
 #include "scenarios/record/version.hpp"
@@ -23,7 +24,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -52,16 +52,11 @@ struct part {
 };
 
 std::optional<part> part_of(const std::string& text) {
-  part out;
-  const auto slash = text.find('/');
-  const auto read = [](std::string_view word, std::size_t& into) {
-    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), into);
-    return !word.empty() && error == std::errc{} && end == word.data() + word.size();
-  };
-  if (slash == std::string::npos || !read(std::string_view(text).substr(0, slash), out.index) ||
-      !read(std::string_view(text).substr(slash + 1), out.of) || out.index >= out.of)
-    return std::nullopt;
-  return out;
+  const auto parts = split(text, '/');
+  if (parts.size() != 2) return std::nullopt;
+  const auto index = number_of<std::size_t>(parts[0]), of = number_of<std::size_t>(parts[1]);
+  if (!index || !of || *index >= *of) return std::nullopt;
+  return part{*index, *of};
 }
 
 /// A sweep whose points are all valid, with further facts about them.

@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstddef>
 
 namespace shoal::actors {
@@ -20,11 +19,6 @@ constexpr std::array<std::string_view, 5> names{"gradient", "product", "aggregat
 
 failure wrong_verdict(std::string_view what) {
   return {fmt::format("the verdict is wrong: {}", what)};
-}
-
-bool read_number(std::string_view text, std::uint32_t& out) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
-  return error == std::errc{} && end == text.data() + text.size();
 }
 
 } // namespace

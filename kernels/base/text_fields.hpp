@@ -1,8 +1,11 @@
-// Fields of lines of text: parts between separators, and bytes as hexadecimal digits.
+// Fields of lines of text: parts between separators, numbers, and bytes as hexadecimal digits.
 #pragma once
 
+#include <charconv>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <type_traits>
 #include <vector>
 
@@ -17,6 +20,25 @@ inline std::vector<std::string_view> split(std::string_view text, char separator
     if (end == std::string_view::npos) return out;
     text.remove_prefix(end + 1);
   }
+}
+
+/// The number that the whole of `text` is: decimal, without spaces and without '+'. Empty for any
+/// other text, and for a number that a Number cannot hold. A floating-point number may be inf or
+/// nan.
+template <class Number>
+std::optional<Number> number_of(std::string_view text) {
+  Number out{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return out;
+}
+
+/// Sets `into` to number_of(`text`). False, and `into` is as before, if that is empty.
+template <class Number>
+bool read_number(std::string_view text, Number& into) {
+  const auto number = number_of<Number>(text);
+  if (number) into = *number;
+  return number.has_value();
 }
 
 /// Two lower-case digits for each byte of `what`, in the order in which the bytes lie in memory.

@@ -1,11 +1,12 @@
 #include "netem/wire/address.hpp"
 
+#include "kernels/base/text_fields.hpp"
+
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <charconv>
 #include <memory>
 
 namespace shoal::netem::wire {
@@ -34,11 +35,9 @@ result<address> parse_address(std::string_view text) {
     return !is_alphanumeric && others.find(c) == std::string_view::npos;
   };
   if (std::any_of(host.begin(), host.end(), is_in_no_name)) return wrong("is no address");
-  unsigned number = 0;
-  const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), number);
-  if (error != std::errc{} || end != port.data() + port.size() || number > 65535)
-    return wrong("has no port between 0 and 65535");
-  return address{std::string(host), static_cast<std::uint16_t>(number)};
+  const auto number = number_of<std::uint16_t>(port);
+  if (!number) return wrong("has no port between 0 and 65535");
+  return address{std::string(host), *number};
 }
 
 result<address> resolve(const address& what) {

@@ -4,6 +4,7 @@
 #include "actors/averaging/round.hpp"
 #include "actors/conduct/attacks_on_values.hpp"
 #include "actors/conduct/conducts.hpp"
+#include "kernels/base/text_fields.hpp"
 #include "kernels/reduce_weighted_mean.hpp"
 #include "scenarios/bench/robust_btard.hpp"
 #include "scenarios/methods/method.hpp"
@@ -16,7 +17,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -128,11 +128,10 @@ result<std::pair<std::string, actors::option_values>> parse_spec(const std::stri
     const auto equals = item.find('=');
     const auto key = equals == std::string::npos ? standard : item.substr(0, equals);
     const auto digits = equals == std::string::npos ? item : item.substr(equals + 1);
-    double value = 0;
-    const auto [stop, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    if (key.empty() || error != std::errc{} || stop != digits.data() + digits.size())
+    const auto value = number_of<double>(digits);
+    if (key.empty() || !value)
       return failure{fmt::format("'{}': expected NAME or NAME:OPTION=NUMBER+OPTION=NUMBER", text)};
-    out.second[key] = value;
+    out.second[key] = *value;
     at = end + 1;
   }
   return out;

@@ -1,5 +1,7 @@
 #include "scenarios/observe/listen_address.hpp"
 
+#include "kernels/base/text_fields.hpp"
+
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <netinet/in.h>
@@ -7,7 +9,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 
 namespace shoal::scenarios {
@@ -60,9 +61,9 @@ result<listen_address> parse_listen_address(std::string_view text) {
     return failure{fmt::format("'{}' in '{}' is no address in digits: 0.0.0.0 stands for all "
                                "addresses of this machine, and an IPv6 address is in brackets",
                                text.substr(0, colon), text)};
-  const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), out.port);
-  if (error != std::errc{} || end != port.data() + port.size())
-    return failure{fmt::format("'{}' in '{}' is no port from 0 to 65535", port, text)};
+  const auto number = number_of<std::uint16_t>(port);
+  if (!number) return failure{fmt::format("'{}' in '{}' is no port from 0 to 65535", port, text)};
+  out.port = *number;
   return out;
 }
 

@@ -1,12 +1,12 @@
 #include "scenarios/observe/run_directory.hpp"
 
 #include "kernels/base/check.hpp"
+#include "kernels/base/text_fields.hpp"
 #include "scenarios/observe/epoch_file.hpp"
 
 #include <fmt/format.h>
 
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <fstream>
 #include <system_error>
@@ -50,10 +50,7 @@ std::optional<std::uint64_t> epoch_of(std::string_view name, std::string_view en
       name.size() <= before.size() + ending.size())
     return std::nullopt;
   name = name.substr(before.size(), name.size() - before.size() - ending.size());
-  std::uint64_t out = 0;
-  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), out);
-  return error == std::errc{} && end == name.data() + name.size() ? std::optional(out)
-                                                                  : std::nullopt;
+  return number_of<std::uint64_t>(name);
 }
 
 output_file::output_file(fs::path path) : path_(std::move(path)), partial_(path_) {

@@ -1,8 +1,7 @@
 #include "scenarios/page/page_route.hpp"
 
+#include "kernels/base/text_fields.hpp"
 #include "scenarios/observe/listen_address.hpp"
-
-#include <charconv>
 
 namespace shoal::scenarios {
 
@@ -20,12 +19,10 @@ page_route route_of(const page_request& asked, std::size_t runs, std::string_vie
   // Accept a number only without a sign and without leading zeros.
   const std::string_view number =
       asked.path.substr(before.size(), asked.path.size() - before.size() - behind.size());
-  std::size_t run = 0;
-  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), run);
-  if (error != std::errc{} || end != number.data() + number.size() ||
-      (number.size() > 1 && number.front() == '0') || run >= runs)
+  const auto run = number_of<std::size_t>(number);
+  if (!run || (number.size() > 1 && number.front() == '0') || *run >= runs)
     return {kind::no_such_page};
-  return {kind::events, run};
+  return {kind::events, *run};
 }
 
 } // namespace shoal::scenarios

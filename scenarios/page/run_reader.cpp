@@ -1,5 +1,6 @@
 #include "scenarios/page/run_reader.hpp"
 
+#include "kernels/base/text_fields.hpp"
 #include "scenarios/observe/case_book.hpp"
 #include "scenarios/observe/guard_book.hpp"
 #include "scenarios/observe/output_text.hpp"
@@ -12,7 +13,6 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <charconv>
 #include <fstream>
 #include <limits>
 #include <map>
@@ -24,18 +24,8 @@ namespace {
 namespace fs = std::filesystem;
 using json = nlohmann::json;
 
-duration ns(const json& value) {
-  return duration{value.get<std::int64_t>()};
-}
 std::string_view host_of(std::string_view actor) {
   return actor.substr(0, actor.find('#'));
-}
-
-template <class Number>
-Number number_of(std::string_view text, Number otherwise) {
-  Number out{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
-  return error == std::errc{} && end == text.data() + text.size() ? out : otherwise;
 }
 
 /// Calls `each` with the fields and the text of each complete line of a CSV file, without the
@@ -75,7 +65,7 @@ std::optional<std::vector<turn>> read_lives(const fs::path& directory) {
   const bool found = each_row(directory, "peers.csv", [&](const auto& fields, std::string_view) {
     if (fields.size() < 7) return;
     const auto at = [](std::string_view seconds) {
-      return from_seconds(number_of<double>(seconds, 0));
+      return from_seconds(number_of<double>(seconds).value_or(0));
     };
     out.push_back({at(fields[4]), true, std::string(fields[1]), {}});
     if (!fields[5].empty())
@@ -267,9 +257,10 @@ result<void> tell_directory(const fs::path& directory, const run_facts& facts, r
   read_guard(directory, into);
   each_row(directory, "contributions.csv", [&](const auto& fields, std::string_view) {
     if (fields.size() >= 6)
-      into.contribution(from_seconds(number_of<double>(fields[0], 0)), fields[3],
-                        number_of<std::uint64_t>(fields[4], 0),
-                        number_of<double>(fields[5], std::numeric_limits<double>::quiet_NaN()));
+      into.contribution(
+          from_seconds(number_of<double>(fields[0]).value_or(0)), fields[3],
+          number_of<std::uint64_t>(fields[4]).value_or(0),
+          number_of<double>(fields[5]).value_or(std::numeric_limits<double>::quiet_NaN()));
   });
   std::vector<std::vector<std::string>> names;
   std::vector<std::array<std::uint64_t, 4>> bytes;
@@ -279,7 +270,7 @@ result<void> tell_directory(const fs::path& directory, const run_facts& facts, r
         names.push_back({std::string(fields[0]), std::string(fields[1]), std::string(fields[2])});
         auto& row = bytes.emplace_back();
         for (std::size_t i = 0; i < row.size(); ++i)
-          row[i] = number_of<std::uint64_t>(fields[3 + i], 0);
+          row[i] = number_of<std::uint64_t>(fields[3 + i]).value_or(0);
       });
   if (traffic) {
     std::vector<sent_bytes> all;

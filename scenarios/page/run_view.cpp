@@ -1,5 +1,6 @@
 #include "scenarios/page/run_view.hpp"
 
+#include "kernels/base/text_fields.hpp"
 #include "scenarios/observe/metrics.hpp"
 #include "scenarios/page/page_text.hpp"
 #include "scenarios/page/run_view_state.hpp"
@@ -52,14 +53,12 @@ void run_view::state::reach(std::int64_t time) {
 std::uint32_t run_view::state::host_of(std::string_view name) {
   const std::size_t dash = name.rfind('-');
   if (dash != std::string_view::npos) {
-    std::uint64_t number = 0;
     const std::string_view digits = name.substr(dash + 1);
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
-    const bool plain = error == std::errc{} && end == digits.data() + digits.size() &&
-                       (digits.size() == 1 || digits.front() != '0');
+    const auto number = number_of<std::uint64_t>(digits);
+    const bool plain = number && (digits.size() == 1 || digits.front() != '0');
     if (const auto found = group_by_name.find(name.substr(0, dash));
-        plain && found != group_by_name.end() && number < groups[found->second].facts.count)
-      return groups[found->second].first + static_cast<std::uint32_t>(number);
+        plain && found != group_by_name.end() && *number < groups[found->second].facts.count)
+      return groups[found->second].first + static_cast<std::uint32_t>(*number);
   }
   const auto [at, fresh] = other_by_name.try_emplace(
       std::string(name), named_hosts + static_cast<std::uint32_t>(others.size()));

@@ -1,6 +1,7 @@
 #include "scenarios/page/thinned_rows.hpp"
 
-#include <charconv>
+#include "kernels/base/text_fields.hpp"
+
 #include <cmath>
 #include <limits>
 
@@ -8,12 +9,8 @@ namespace shoal::scenarios {
 
 namespace {
 
-double number_of(std::string_view text) {
-  double out = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
-  return error == std::errc{} && end == text.data() + text.size()
-             ? out
-             : std::numeric_limits<double>::quiet_NaN();
+double number_or_nan(std::string_view text) {
+  return number_of<double>(text).value_or(std::numeric_limits<double>::quiet_NaN());
 }
 
 } // namespace
@@ -41,7 +38,7 @@ void thinned_rows::add(std::string_view lines) {
     row.reserve(columns_.size());
     for (std::size_t i = 0; i < columns_.size(); ++i) {
       const std::size_t comma = line.find(',');
-      row.push_back(number_of(line.substr(0, comma)));
+      row.push_back(number_or_nan(line.substr(0, comma)));
       line = comma == std::string_view::npos ? std::string_view{} : line.substr(comma + 1);
     }
     if (!rows_.empty() && in_last_ < stride_) {

@@ -1,12 +1,12 @@
 #include "scenarios/record/provenance.hpp"
 
+#include "kernels/base/text_fields.hpp"
 #include "scenarios/observe/output_text.hpp"
 #include "scenarios/record/version.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <string_view>
 #include <utility>
@@ -30,11 +30,11 @@ result<std::vector<run_branch>> parse_branches(std::string_view text) {
     const auto space = one.find(' ');
     const auto at = parse_duration(one.substr(0, space));
     if (!at) return failure{at.error()};
-    run_branch made{*at, 0};
-    const auto seed = space == one.npos ? std::string_view{} : one.substr(space + 1);
-    const auto [end, error] = std::from_chars(seed.data(), seed.data() + seed.size(), made.seed);
-    if (seed.empty() || error != std::errc{} || end != seed.data() + seed.size())
+    const auto seed =
+        number_of<std::uint64_t>(space == one.npos ? std::string_view{} : one.substr(space + 1));
+    if (!seed)
       return failure{fmt::format("expected a time and a seed as in '12min 7', not '{}'", one)};
+    const run_branch made{*at, *seed};
     if (!out.empty() && made.at < out.back().at)
       return failure{fmt::format("'{}' is before the branch that precedes it", one)};
     out.push_back(made);
@@ -88,12 +88,11 @@ result<provenance> provenance_of(const document& run_yaml) {
       if (!branches) return failure{fmt::format("x-run.seed_after: {}", branches.error())};
       out.branches = std::move(*branches);
     } else if (item.key == "started_utc_ns") {
-      std::int64_t value = 0;
-      const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-      if (error != std::errc{} || end != text.data() + text.size())
+      const auto value = number_of<std::int64_t>(text);
+      if (!value)
         return failure{
             fmt::format("x-run.started_utc_ns: expected a whole number, not '{}'", text)};
-      out.started_utc_ns = value;
+      out.started_utc_ns = *value;
     } else if (item.key == "interrupted")
       out.interrupted = text == "true";
     else if (auto until = parse_duration(text))

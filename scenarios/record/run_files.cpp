@@ -8,21 +8,12 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <charconv>
 
 namespace shoal::scenarios {
 
 namespace {
 
 namespace fs = std::filesystem;
-
-template <class Number>
-std::optional<Number> number_of(std::string_view text) {
-  Number out{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
-  return error == std::errc{} && end == text.data() + text.size() ? std::optional(out)
-                                                                  : std::nullopt;
-}
 
 /// The lines that end in a newline; the header is the first one.
 result<std::vector<std::string>> whole_lines(const fs::path& file) {

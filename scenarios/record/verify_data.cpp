@@ -1,6 +1,7 @@
 #include "scenarios/record/verify_data.hpp"
 
 #include "kernels/base/interval_map.hpp"
+#include "kernels/base/text_fields.hpp"
 #include "scenarios/record/ledger_file.hpp"
 #include "scenarios/record/rounds_file.hpp"
 
@@ -8,7 +9,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <fstream>
 #include <limits>
 #include <map>
@@ -74,12 +74,6 @@ bool split(std::string_view line, std::array<std::string_view, N>& fields) {
   return true;
 }
 
-template <class T>
-bool number(std::string_view text, T& out) {
-  const auto [end, why] = std::from_chars(text.data(), text.data() + text.size(), out);
-  return why == std::errc{} && end == text.data() + text.size();
-}
-
 bool is_group(std::string_view text) {
   return text.size() == 32 && text.find_first_not_of("0123456789abcdef") == text.npos;
 }
@@ -89,14 +83,15 @@ bool read_use(std::string_view epoch, std::string_view peer, std::string_view gr
               std::string_view included, std::string_view total, use_key& key, parts& p) {
   auto& [e, who, name] = key;
   name = group;
-  return number(epoch, e) && number(peer, who) && is_group(group) && number(included, p.first) &&
-         number(total, p.second) && p.second > 0 && p.first <= p.second;
+  return read_number(epoch, e) && read_number(peer, who) && is_group(group) &&
+         read_number(included, p.first) && read_number(total, p.second) && p.second > 0 &&
+         p.first <= p.second;
 }
 
 bool read_range(std::string_view first, std::string_view count, std::uint64_t& from,
                 std::uint64_t& to) {
   std::uint64_t n = 0;
-  if (!number(first, from) || !number(count, n)) return false;
+  if (!read_number(first, from) || !read_number(count, n)) return false;
   if (n > std::numeric_limits<std::uint64_t>::max() - from) return false;
   to = from + n;
   return true;
@@ -175,7 +170,7 @@ void verifier::read_ledger(std::istream& in) {
     report.indices += size;
     if (state == "leased") {
       s.state = final_state::kind::leased;
-      if (!number(f[4], s.peer)) error(where + "does not say who leases");
+      if (!read_number(f[4], s.peer)) error(where + "does not say who leases");
       report.leased += size;
     } else if (state == "returned") {
       report.returned += size;

@@ -1,5 +1,6 @@
 #include "scenarios/schema/check_churn.hpp"
 
+#include "kernels/base/text_fields.hpp"
 #include "scenarios/schema/check_scenario.hpp"
 #include "scenarios/schema/checking.hpp"
 #include "scenarios/schema/churn_traces.hpp"
@@ -9,7 +10,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <fstream>
 #include <initializer_list>
@@ -169,11 +169,9 @@ private:
           host[group->name.size()] != '-')
         continue;
       const std::string_view digits = host.substr(group->name.size() + 1);
-      std::uint64_t index = 0;
-      const auto [end, bad] = std::from_chars(digits.data(), digits.data() + digits.size(), index);
+      const auto index = number_of<std::uint64_t>(digits);
       const bool canonical = digits.size() == 1 || digits.front() != '0';
-      if (bad == std::errc{} && end == digits.data() + digits.size() && canonical &&
-          index < group->count && index >= group->names.size())
+      if (index && canonical && *index < group->count && *index >= group->names.size())
         return group;
     }
     return nullptr;

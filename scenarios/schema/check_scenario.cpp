@@ -4,6 +4,7 @@
 #include "actors/pipeline/probes.hpp"
 #include "actors/probes.hpp"
 #include "actors/training/progress.hpp"
+#include "kernels/base/text_fields.hpp"
 #include "kernels/mixing.hpp"
 #include "scenarios/methods/method.hpp"
 #include "scenarios/observe/summary.hpp"
@@ -24,7 +25,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
@@ -251,11 +251,8 @@ private:
                              std::uint64_t count) {
       if (!name.starts_with(of)) return false;
       const auto number = std::string_view(name).substr(of.size());
-      std::uint64_t index = 0;
-      const auto [end, error] =
-          std::from_chars(number.data(), number.data() + number.size(), index);
-      return error == std::errc{} && end == number.data() + number.size() &&
-             std::to_string(index) == number && index >= from && index < count;
+      const auto index = number_of<std::uint64_t>(number);
+      return index && std::to_string(*index) == number && *index >= from && *index < count;
     };
     const auto by_number = [&](const std::string& name) -> std::string {
       for (const peer_group& group : s_.peers)

@@ -1,5 +1,6 @@
 #include "scenarios/schema/new_scenario.hpp"
 
+#include "kernels/base/text_fields.hpp"
 #include "scenarios/schema/questions.hpp"
 #include "scenarios/schema/values.hpp"
 #include "scenarios/workloads/workload.hpp"
@@ -8,7 +9,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <istream>
 #include <ostream>
@@ -82,11 +82,10 @@ result<churn_level> parse_churn(const std::string& word) {
 }
 
 result<std::uint64_t> parse_count(const std::string& text, std::uint64_t most) {
-  std::uint64_t out = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
-  if (error != std::errc{} || end != text.data() + text.size() || out < 1 || out > most)
+  const auto out = number_of<std::uint64_t>(text);
+  if (!out || *out < 1 || *out > most)
     return failure{fmt::format("'{}' is no whole number from 1 to {}", text, most)};
-  return out;
+  return *out;
 }
 
 std::string to_yaml(const new_scenario& what) {

@@ -1,9 +1,10 @@
 #include "scenarios/schema/override.hpp"
 
+#include "kernels/base/text_fields.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 
 namespace shoal::scenarios {
 namespace {
@@ -74,19 +75,18 @@ void apply_one(document& doc, const std::string& text, int set) {
       }
       place = &found->value;
     } else if (at.kind == node_kind::sequence) {
-      std::size_t index = 0;
-      const auto [end, error] = std::from_chars(step.data(), step.data() + step.size(), index);
-      if (error != std::errc{} || end != step.data() + step.size())
+      const auto index = number_of<std::size_t>(step);
+      if (!index)
         return fail(
             fmt::format("'{}' is a list: name one of its items by its position, from 0", walked));
-      if (index > at.items.size())
+      if (*index > at.items.size())
         return fail(fmt::format("{}.{} does not exist: the list has {} items", walked, step,
                                 at.items.size()));
-      if (index == at.items.size()) {
+      if (*index == at.items.size()) {
         at.items.push_back(std::make_shared<node>());
         at.items.back()->where = here;
       }
-      place = &at.items[index];
+      place = &at.items[*index];
     } else {
       return fail(fmt::format("'{}' is a single value and has no '{}'", walked, step));
     }

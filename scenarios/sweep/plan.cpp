@@ -1,6 +1,7 @@
 #include "scenarios/sweep/plan.hpp"
 
 #include "kernels/base/digest.hpp"
+#include "kernels/base/text_fields.hpp"
 #include "scenarios/observe/output_text.hpp"
 #include "scenarios/programs/program.hpp"
 #include "scenarios/schema/document.hpp"
@@ -11,7 +12,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <set>
 
 namespace shoal::scenarios {
@@ -201,11 +201,9 @@ result<sweep_plan> read_plan(std::string_view yaml) {
   const auto seeds = texts_at(*doc.root, "seeds");
   if (!seeds || seeds->empty()) return failure{"'seeds' are missing"};
   for (const auto& text : *seeds) {
-    std::uint64_t seed = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seed);
-    if (error != std::errc{} || end != text.data() + text.size())
-      return failure{fmt::format("'{}' is no seed", text)};
-    out.seeds.push_back(seed);
+    const auto seed = number_of<std::uint64_t>(text);
+    if (!seed) return failure{fmt::format("'{}' is no seed", text)};
+    out.seeds.push_back(*seed);
   }
   if (auto sound = check_grid(out); !sound) return failure{sound.error()};
   return out;

@@ -1,12 +1,12 @@
 #include "scenarios/sweep/vary.hpp"
 
 #include "kernels/base/portable_math.hpp"
+#include "kernels/base/text_fields.hpp"
 #include "kernels/base/units.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <set>
 
@@ -21,18 +21,15 @@ struct quantity {
   double value = 0;
 };
 
-std::optional<double> number_of(std::string_view text) {
-  double out = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
-  if (error != std::errc{} || end != text.data() + text.size() || !std::isfinite(out))
-    return std::nullopt;
-  return out;
+std::optional<double> finite_number_of(std::string_view text) {
+  const auto out = number_of<double>(text);
+  return out && std::isfinite(*out) ? out : std::nullopt;
 }
 
 std::optional<quantity> quantity_of(std::string_view text) {
-  if (const auto plain = number_of(text)) return quantity{quantity_kind::number, *plain};
+  if (const auto plain = finite_number_of(text)) return quantity{quantity_kind::number, *plain};
   if (text.ends_with('%')) {
-    const auto percent = number_of(text.substr(0, text.size() - 1));
+    const auto percent = finite_number_of(text.substr(0, text.size() - 1));
     return percent ? std::optional(quantity{quantity_kind::percent, *percent}) : std::nullopt;
   }
   if (const auto time = parse_duration(text))
@@ -63,7 +60,7 @@ std::string text_of(const quantity& what) {
 /// Rounds to so many digits that the last bits of a quotient or a logarithm do not reach a
 /// scenario.
 double rounded(double value, int digits) {
-  return number_of(fmt::format("{:.{}g}", value, digits)).value_or(value);
+  return finite_number_of(fmt::format("{:.{}g}", value, digits)).value_or(value);
 }
 
 /// Splits at commas outside of brackets and quotes.
@@ -119,16 +116,15 @@ result<std::vector<std::string>> values_of(const range& what) {
   auto count_text = what.count;
   const bool logarithmic = count_text.ends_with("log");
   if (logarithmic) count_text.remove_suffix(3);
-  std::size_t count = 0;
-  const auto [end, error] =
-      std::from_chars(count_text.data(), count_text.data() + count_text.size(), count);
-  if (count_text.empty() || error != std::errc{} || end != count_text.data() + count_text.size())
+  const auto known_count = number_of<std::size_t>(count_text);
+  if (!known_count)
     return failure{fmt::format("a range says how many values it has, as in {}..{}:5 or {}..{}:5log",
                                what.from, what.to, what.from, what.to)};
   if (from->value > to->value)
     return failure{fmt::format("the range runs backwards: {} is above {}", what.from, what.to)};
   if (from->value == to->value)
     return failure{fmt::format("the range is empty: both ends are {}", what.from)};
+  const std::size_t count = *known_count;
   if (count < 2)
     return failure{
         fmt::format("a range has at least two values, its ends; this one has {}", count)};
@@ -171,16 +167,12 @@ result<varied> parse_varied(std::string_view text) {
 }
 
 result<std::vector<std::uint64_t>> parse_seeds(std::string_view text) {
-  const auto whole = [](std::string_view word, std::uint64_t& into) {
-    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), into);
-    return !word.empty() && error == std::errc{} && end == word.data() + word.size();
-  };
   std::uint64_t first = 1, last = 0;
   std::vector<std::uint64_t> out;
   const auto dots = text.find("..");
   if (text.find(',') != std::string_view::npos) {
     for (const auto& word : listed(text)) {
-      if (!whole(word, first)) return failure{fmt::format("'{}' is no seed", word)};
+      if (!read_number(word, first)) return failure{fmt::format("'{}' is no seed", word)};
       if (std::find(out.begin(), out.end(), first) != out.end())
         return failure{fmt::format("{} is there twice", first)};
       out.push_back(first);
@@ -188,8 +180,8 @@ result<std::vector<std::uint64_t>> parse_seeds(std::string_view text) {
     return out;
   }
   if (dots != std::string_view::npos
-          ? !whole(text.substr(0, dots), first) || !whole(text.substr(dots + 2), last)
-          : !whole(text, last))
+          ? !read_number(text.substr(0, dots), first) || !read_number(text.substr(dots + 2), last)
+          : !read_number(text, last))
     return failure{
         fmt::format("'{}': expected how many, a list or a range, as in 20, 3,7,11 or 5..9", text)};
   if (dots != std::string_view::npos && first > last)

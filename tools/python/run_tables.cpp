@@ -1,8 +1,8 @@
 #include "tools/python/run_tables.hpp"
 
+#include "kernels/base/text_fields.hpp"
 #include "scenarios/observe/metrics.hpp"
 
-#include <charconv>
 #include <initializer_list>
 #include <limits>
 #include <utility>
@@ -101,15 +101,11 @@ std::vector<table> empty_tables() {
 /// Appends the numbers of a line of CSV. A field that is empty or missing is unknown.
 void add_csv(std::string_view line, table& to) {
   while (line.ends_with('\n') || line.ends_with('\r')) line.remove_suffix(1);
-  for (auto& each : to.columns) {
-    const auto comma = line.find(',');
-    const auto field = line.substr(0, comma);
-    double value = unknown;
-    const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), value);
-    if (error != std::errc{} || end != field.data() + field.size()) value = unknown;
-    std::get<std::vector<double>>(each.values).push_back(value);
-    line = comma == std::string_view::npos ? std::string_view{} : line.substr(comma + 1);
-  }
+  auto fields = split(line, ',');
+  fields.resize(to.columns.size());
+  for (std::size_t i = 0; i < fields.size(); ++i)
+    std::get<std::vector<double>>(to.columns[i].values)
+        .push_back(number_of<double>(fields[i]).value_or(unknown));
 }
 
 } // namespace
