@@ -272,6 +272,7 @@ struct case_loop {
       for (; next <= last && now.size() < jobs; ++next)
         now.push_back(std::make_unique<running_case>(draw_case(next, how), conduct, twice(next)));
       std::vector<pollfd> ready;
+      ready.reserve(now.size());
       for (const auto& each : now) ready.push_back({each->readable(), POLLIN, 0});
       poll(ready.data(), ready.size(), 200);
       for (auto at = now.begin(); at != now.end();) {

@@ -65,6 +65,7 @@ template <class Value>
 score_spread spread_of(const std::vector<learn::task_result>& of, Value value) {
   score_spread out;
   std::vector<double> values;
+  values.reserve(of.size());
   for (const auto& one : of) values.push_back(value(one));
   out.mean = mean(values);
   if (of.size() < 2) return out;
@@ -100,6 +101,7 @@ result<std::vector<fs::path>> models_in(const evaluate_arguments& a) {
                                folder.string())};
   std::sort(found.begin(), found.end());
   std::vector<fs::path> out;
+  out.reserve(found.size() + 1);
   for (auto& [epoch, path] : found) out.push_back(std::move(path));
   out.push_back(*file);
   return out;

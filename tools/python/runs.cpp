@@ -42,7 +42,7 @@ py::array to_array(std::vector<T> values) {
   const auto size = owner->size();
   const auto* data = owner->data();
   const py::capsule frees(owner.get(), [](void* it) { delete static_cast<std::vector<T>*>(it); });
-  owner.release();
+  static_cast<void>(owner.release()); // the capsule deletes them
   return py::array_t<T>({size}, {sizeof(T)}, data, frees);
 }
 
