@@ -227,9 +227,9 @@ TEST_CASE("live nodes find the last records of live owners, whichever nodes die,
           const auto wanted = fmt::format("{:02}={}", owner, value);
           const bool there =
               got.find(value == 0 ? fmt::format("{:02}=", owner) : wanted) != std::string::npos;
-          CHECK_MESSAGE(there == (value != 0), one << " of " << key << ": " << got << ", and "
-                                                   << owner << " said "
-                                                   << (value == 0 ? "nothing more" : wanted));
+          const auto about = fmt::format("{} of {}: {}, and {} said {}", one, key, got, owner,
+                                         value == 0 ? "nothing more" : wanted);
+          CHECK_MESSAGE(there == (value != 0), about);
         }
       }
     CHECK(net.bad() == 0);

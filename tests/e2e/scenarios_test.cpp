@@ -97,9 +97,9 @@ TEST_CASE("every scenario of the project runs for its first half minute without 
     REQUIRE(runner);
     auto run = (*runner)->run();
     REQUIRE(run);
-    for (const auto& [name, check] : run->summary.invariants) {
-      INFO(name << ": " << check.first_violation);
-      CHECK(check.violated == 0);
+    for (const auto& each : run->summary.invariants) {
+      INFO(each.first << ": " << each.second.first_violation);
+      CHECK(each.second.violated == 0);
     }
     CHECK(run->summary.peers.joined > 0);
     CHECK(run->summary.virtual_seconds <= 30.5);
@@ -122,8 +122,8 @@ TEST_CASE("the published text-to-image run makes fifteen steps in an hour of tim
   // 31,250 steps in 75 days are 17.4 in an hour.
   CHECK(run->summary.epochs >= 13);
   CHECK(run->summary.epochs <= 19);
-  for (const auto& [name, check] : run->summary.invariants) {
-    INFO(name << ": " << check.first_violation);
-    CHECK(check.violated == 0);
+  for (const auto& each : run->summary.invariants) {
+    INFO(each.first << ": " << each.second.first_violation);
+    CHECK(each.second.violated == 0);
   }
 }

@@ -178,12 +178,12 @@ TEST_CASE("commit proofs: a commit counts only for samples that its members sign
       {"no parts", [](auto&, commit& c) { c.parts_total = 0; }},
       {"too many parts", [](auto&, commit& c) { c.entries[0].parts_included = 3; }},
   };
-  for (const auto& [name, change] : wrong) {
-    CAPTURE(name);
+  for (const auto& each : wrong) {
+    INFO(each.first);
     fixture f;
     const auto round = f.round({0, 1, 2});
     auto said = f.commit_by(round, {0, 1, 2});
-    change(f, said);
+    each.second(f, said);
     f.tell(0, proven_commit{said, sent_form(round)});
     CHECK(f.committed() == 0);
     CHECK(f.leased_samples() == 32);
@@ -210,12 +210,12 @@ TEST_CASE("commit proofs: a false certificate proves nothing") {
        [](auto&, round_certificate& c) { c.votes.push_back(c.votes.back()); }},
       {"no members", [](auto&, round_certificate& c) { c.roster.members.clear(); }},
   };
-  for (const auto& [name, change] : wrong) {
-    CAPTURE(name);
+  for (const auto& each : wrong) {
+    INFO(each.first);
     fixture f;
     const auto round = f.round({0, 1, 2});
     auto other = round;
-    change(f, other);
+    each.second(f, other);
     f.tell(0, proven_commit{f.commit_by(round, {0, 1, 2}), sent_form(other)});
     CHECK(f.committed() == 0);
     CHECK(f.bad() == 1);
