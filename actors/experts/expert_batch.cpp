@@ -16,8 +16,9 @@ payload expert_state::pack(std::size_t bytes) const {
 }
 
 result<expert_state> expert_state::unpack(const payload& from, std::size_t parameters,
-                                          std::uint64_t steps, std::size_t bytes) {
-  const auto floats = parameters + kernels::amsgrad_state_size(parameters);
+                                          std::uint64_t steps, std::size_t bytes,
+                                          const expert_optimizer& optimizer) {
+  const auto floats = parameters + optimizer_state_size(optimizer, parameters);
   expert_state out;
   out.steps = steps;
   out.parameters.resize(parameters);
@@ -37,8 +38,9 @@ result<expert_state> expert_state::unpack(const payload& from, std::size_t param
   }
   const auto negative = [&](float s) { return s < 0; };
   if (!kernels::all_finite(out.parameters) || !kernels::all_finite(out.optimizer) ||
-      std::any_of(out.optimizer.begin() + static_cast<std::ptrdiff_t>(parameters),
-                  out.optimizer.end(), negative))
+      (out.optimizer.size() > parameters &&
+       std::any_of(out.optimizer.begin() + static_cast<std::ptrdiff_t>(parameters),
+                   out.optimizer.end(), negative)))
     return failure{"a copy of an expert has a value that no optimizer makes"};
   return out;
 }
@@ -102,7 +104,7 @@ void compute(expert_work& what) {
   }
   if (what.batch.backward) {
     auto next = std::make_shared<expert_state>(*what.state);
-    kernels::amsgrad_step(what.optimizer, ++next->steps, sum, next->parameters, next->optimizer);
+    optimizer_step(what.optimizer, ++next->steps, sum, next->parameters, next->optimizer);
     if (!kernels::all_finite(next->parameters)) {
       what.failed = true;
       return;

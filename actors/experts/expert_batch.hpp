@@ -7,9 +7,9 @@
 // Source: Ryabinin and Gusev, arXiv:2002.04013, section 3.3.
 #pragma once
 
+#include "actors/experts/expert_optimizer.hpp"
 #include "actors/experts/expert_record.hpp"
 #include "actors/experts/request_log.hpp"
-#include "kernels/amsgrad.hpp"
 #include "kernels/base/result.hpp"
 #include "kernels/learn/expert_block.hpp"
 
@@ -38,7 +38,8 @@ struct expert_state {
   /// Errors: another size than `parameters` floats and their optimizer need, or a value that is not
   /// finite.
   static result<expert_state> unpack(const payload& from, std::size_t parameters,
-                                     std::uint64_t steps, std::size_t bytes = 0);
+                                     std::uint64_t steps, std::size_t bytes = 0,
+                                     const expert_optimizer& optimizer = {});
 };
 
 /// A request that waits.
@@ -87,7 +88,7 @@ private:
 /// The computation of a batch. `state` is replaced after a backward pass.
 struct expert_work {
   std::shared_ptr<const learn::expert_block> block;
-  kernels::amsgrad_config optimizer;
+  expert_optimizer optimizer;
   std::shared_ptr<const expert_state> state;
   task_pools::batch batch;
   /// The output of each task, or the gradient with respect to its input.

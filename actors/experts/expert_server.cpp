@@ -2,8 +2,10 @@
 
 #include "actors/dht/host_record.hpp"
 #include "actors/dht/messages.hpp"
+#include "actors/experts/probes.hpp"
 #include "actors/inference/activations.hpp"
 #include "actors/observe.hpp"
+#include "actors/training/observations.hpp"
 #include "kernels/base/check.hpp"
 #include "kernels/base/digest.hpp"
 
@@ -29,13 +31,16 @@ expert_server::expert_server(caf::actor_config& config, host& on, expert_server_
     : protocol_actor(config, on), options_(std::move(options)),
       pools_(options_.block->width(), options_.most_rows, options_.most_waiting),
       // Servers that begin together would otherwise flood the DHT together.
-      phase_(0.5 + stream(options_.seed, "experts.phase", on.id()).uniform()) {
-  for (const auto& each : options_.experts)
-    SHOAL_CHECK(is_on_grid(each.layer, each.place), "a server's experts are on the grid");
+      phase_(0.5 + stream(options_.seed, "experts.phase", on.id()).uniform()),
+      jitter_(on.random_stream("experts.jitter")) {
+  for (const auto* some : {&options_.experts, &options_.hand})
+    for (const auto& each : *some)
+      SHOAL_CHECK(is_on_grid(each.layer, each.place), "a server's experts are on the grid");
 }
 
 void expert_server::on_exit() {
   options_.dht = nullptr;
+  options_.initial = nullptr;
   servers_.clear();
   experts_.clear();
   copies_.clear();
@@ -45,20 +50,18 @@ void expert_server::on_exit() {
 }
 
 caf::behavior expert_server::make_behavior() {
-  for (const auto& each : std::exchange(options_.experts, {})) {
-    auto state = std::make_shared<expert_state>();
-    state->parameters = options_.block->initial_parameters(
-        stream(options_.seed, "experts.initial", each.layer, number_of(each.place, options_.grid))
-            .next());
-    state->optimizer.resize(kernels::amsgrad_state_size(state->parameters.size()));
-    hold(each, std::move(state), false);
-  }
+  for (const auto& each : std::exchange(options_.experts, {})) hold(each, fresh(each), false);
   publish();
+  if (options_.epoch_of > 0) {
+    here().observe(phase_changed{peer_phase::joining, 0, {}});
+    look_for_hand();
+  }
   set_timer(from_seconds(phase_ * to_seconds(options_.renew) / 2), renewal);
   set_timer(options_.copy_every / 4, copying);
   return {
       [this](const expert_pass& m) { receive(m); },
       [this](const expert_copy& m) { receive(m); },
+      [this](const expert_wanted& m) { receive(m); },
       [this](const found& m) { receive(m); },
       [this](const work_done&) { computed(); },
       [this](const tick& t) {
@@ -66,6 +69,7 @@ caf::behavior expert_server::make_behavior() {
         case renewal:
           publish();
           read_own_prefixes();
+          if (options_.epoch_of > 0) look_for_hand();
           set_timer(options_.renew, renewal);
           break;
         case copying:
@@ -91,9 +95,22 @@ caf::behavior expert_server::make_behavior() {
             }
           }
           break;
+        case drain:
+          draining_ = true;
+          break;
         }
       },
   };
+}
+
+std::shared_ptr<const expert_state> expert_server::fresh(const expert_id& which) const {
+  if (options_.initial) return std::make_shared<const expert_state>(options_.initial(which));
+  auto state = std::make_shared<expert_state>();
+  state->parameters = options_.block->initial_parameters(
+      stream(options_.seed, "experts.initial", which.layer, number_of(which.place, options_.grid))
+          .next());
+  state->optimizer.resize(optimizer_state_size(options_.optimizer, state->parameters.size()));
+  return state;
 }
 
 bool expert_server::is_on_grid(std::uint32_t layer, const expert_place& place) const {
@@ -107,6 +124,7 @@ bool expert_server::is_on_grid(std::uint32_t layer, const expert_place& place) c
 
 void expert_server::receive(const expert_pass& m) {
   if (!is_senders(m.reply_to)) return misbehaviour(0, "a pass whose answer goes to another host");
+  here().probe(expert_probes::pass_received);
   expert_task task;
   task.key = {sender_peer(), m.request};
   task.reply_to = m.reply_to;
@@ -163,9 +181,10 @@ void expert_server::start_batch() {
   work->batch = std::move(*next);
   std::size_t rows = 0;
   for (const auto& each : work->batch.tasks) rows += each.x.size() / options_.block->width();
-  const auto time =
-      options_.batch_time +
-      options_.row_time * static_cast<std::int64_t>(rows * (work->batch.backward ? 3 : 1));
+  auto time = options_.batch_time +
+              options_.row_time * static_cast<std::int64_t>(rows * (work->batch.backward ? 3 : 1));
+  if (options_.jitter > 0)
+    time = from_seconds(to_seconds(time) * std::max(0.1, jitter_.normal(1, options_.jitter)));
   running_ = work;
   here().run(
       "expert", [work] { compute(*work); }, time, caf::actor_cast<caf::actor>(this), 0);
@@ -176,6 +195,7 @@ void expert_server::computed() {
   const auto done = std::exchange(running_, nullptr);
   const auto expert = experts_.find(done->batch.which);
   expert_batch_done seen{done->batch.which, done->batch.backward, done->batch.tasks.size(), 0, 0};
+  here().probe(done->batch.backward ? expert_probes::step_made : expert_probes::forward_computed);
   // An expert that was given up meanwhile makes no step here.
   const bool gone = expert == experts_.end();
   const auto before = gone ? 0 : expert->second.state->steps;
@@ -197,6 +217,7 @@ void expert_server::computed() {
     }
     send(task.reply_to, expert_answer{task.request, done->state->steps, std::move(*packed)});
   }
+  here().probe(expert_probes::answer_sent);
   here().observe(seen);
   start_batch();
 }
@@ -260,12 +281,20 @@ void expert_server::receive(const found& m) {
   case question::own_prefix:
     give_up_older(about, m);
     break;
+  case question::trainers:
+    read_trainers(m);
+    break;
+  case question::hand:
+    take_hand(about, m);
+    break;
   case question::holders: {
     auto records = records_of_the_living();
     records.read(about, m, here(), now());
     for (auto& [which, copy] : copies_) {
       if (parent_of(which) != about || copy.owner_address || copy.revival != 0) continue;
-      if (const auto holder = records.holder(which, here().utc_ns(), now())) {
+      const auto holder = records.holder(which, here().utc_ns(), now());
+      // A host that began the expert anew did not know of this copy.
+      if (holder && (holder->steps > 0 || copy.state->steps == 0)) {
         copy.owner = holder->peer;
         copy.owner_address = caf::actor_cast<caf::actor_addr>(holder->address);
         copy.no_records = false;
@@ -362,6 +391,18 @@ void expert_server::send_copies() {
            expert_copy{address(), which.layer, which.place, expert.state->steps, packed});
     }
   }
+  here().probe(expert_probes::copies_sent);
+}
+
+void expert_server::receive(const expert_wanted& m) {
+  if (!is_senders(m.reply_to)) return misbehaviour(0, "a copy that goes to another host");
+  const auto held = experts_.find({m.layer, m.place});
+  if (held == experts_.end())
+    return send(m.reply_to, expert_refused{m.request, static_cast<std::uint8_t>(
+                                                          expert_refusal::unknown_expert)});
+  const auto& state = held->second.state;
+  send(m.reply_to,
+       expert_copy{address(), m.layer, m.place, state->steps, state->pack(options_.copy_bytes)});
 }
 
 void expert_server::receive(const expert_copy& m) {
@@ -376,7 +417,7 @@ void expert_server::receive(const expert_copy& m) {
     return;
   if (kept == copies_.end() && copies_.size() >= options_.most_copies) return;
   auto state = expert_state::unpack(m.values, options_.block->parameter_count(), m.steps,
-                                    options_.copy_bytes);
+                                    options_.copy_bytes, options_.optimizer);
   if (!state) return misbehaviour(0, state.error());
   auto& copy = copies_[which];
   if (copy.revival != 0) revivals_.erase(copy.revival);
@@ -416,6 +457,63 @@ void expert_server::check_owners(peer_id of) {
   for (const auto& each : prefixes) ask_for_holders(each);
 }
 
+// -- the course of the swarm ----------------------------------------------------------------------
+
+void expert_server::look_for_hand() {
+  // The trainers' records tell whether the swarm is new.
+  ask(expert_trainers_key(options_.model), question::trainers, {});
+}
+
+void expert_server::read_trainers(const found& m) {
+  bool at_work = false;
+  for (const auto& each : m.records) {
+    const auto record = expert_trainer_record::unpack(each->value);
+    if (!record || !each->address) continue;
+    learnt_.read(here().peer_of(caf::actor_cast<caf::strong_actor_ptr>(each->address)), *record);
+    at_work = at_work || !record->done;
+  }
+  learnt_.read_all();
+  std::set<expert_id> prefixes;
+  for (const auto& each : options_.hand)
+    if (!experts_.contains(each)) prefixes.insert(parent_of(each));
+  for (const auto& each : prefixes)
+    ask(prefix_key(options_.model, each.layer, each.place), question::hand, each);
+  auto epoch = learnt_.total() / options_.epoch_of;
+  if (options_.epochs > 0 && epoch >= options_.epochs) {
+    // Trainers that put the whole model together still need the experts.
+    if (!over_since_) over_since_ = now();
+    const bool over = !at_work || now() - *over_since_ >= options_.forget_after;
+    epoch = options_.epochs - (over ? 0 : 1);
+  }
+  if (epoch <= epoch_ && epoch_ > 0) return;
+  epoch_ = epoch;
+  here().observe(phase_changed{peer_phase::computing, epoch_, {}});
+  here().observe(experts_followed{epoch_, experts_.size(), copies_.size()});
+}
+
+void expert_server::take_hand(const expert_id& prefix, const found& m) {
+  if (draining_) return;
+  auto records = records_of_the_living();
+  records.read(prefix, m, here(), now());
+  bool changed = false;
+  for (const auto& each : options_.hand) {
+    if (parent_of(each) != prefix || experts_.contains(each)) continue;
+    if (records.holder(each, here().utc_ns(), now())) {
+      missing_.erase(each);
+      continue;
+    }
+    const auto since = missing_.try_emplace(each, now()).first->second;
+    const bool is_new = learnt_.total() == 0;
+    if (!is_new && now() - since < options_.forget_after) continue;
+    missing_.erase(each);
+    hold(each, fresh(each), false);
+    changed = true;
+  }
+  if (changed) publish();
+}
+
+// -- revival --------------------------------------------------------------------------------------
+
 void expert_server::ask_for_holders(const expert_id& prefix) {
   ask(prefix_key(options_.model, prefix.layer, prefix.place), question::holders, prefix);
 }
@@ -443,6 +541,7 @@ void expert_server::decide(const expert_id& which, const found& m) {
       return;
   }
   revivals_.erase(copy->second.revival);
+  here().probe(expert_probes::revived);
   hold(which, copy->second.state, true);
   publish();
   send_copies();

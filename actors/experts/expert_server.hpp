@@ -9,6 +9,10 @@
 // - revive: a server whose copy lost its owner reads the record of the expert. If no host holds the
 //   expert, the server offers its copy under the expert's revival key. After `offer_time` the
 //   freshest offer wins; ties go to the smallest peer id. The winner holds the expert from then on.
+// - begin: without `experts`, a server has a hand of experts that it begins with if the swarm is
+// new.
+//   Later it begins one of them anew only if no host has held the expert for `forget_after`,
+//   because all its copies are gone.
 // - give up: each renewal reads the records of the server's own prefixes. Where another host has
 //   an expert with more steps, or with as many and a smaller peer id, the server drops its own.
 // Left out: a check that a copy is the work of honest steps. A copy replaces an older one only if
@@ -21,10 +25,13 @@
 #include "actors/experts/messages.hpp"
 #include "actors/experts/observations.hpp"
 #include "actors/experts/request_log.hpp"
+#include "actors/experts/trainer_record.hpp"
 #include "actors/protocol_actor.hpp"
 
+#include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -38,7 +45,14 @@ struct expert_server_config {
   std::vector<std::uint32_t> grid;
   std::vector<expert_id> experts; ///< that this server begins with, untrained
   std::uint64_t seed = 1;         ///< seeds their initial parameters
-  kernels::amsgrad_config optimizer;
+  std::vector<expert_id> hand;    ///< in place of `experts`
+  /// The state with which an expert begins. May be empty: a fresh one by `seed`.
+  std::function<expert_state(const expert_id&)> initial;
+  duration forget_after = std::chrono::minutes(3);
+  /// The samples of an epoch (trainer_record.hpp), and the last epoch; 0: no end. With `epoch_of`
+  /// 0 the server does not follow the trainers.
+  std::uint64_t epoch_of = 0, epochs = 0;
+  expert_optimizer optimizer;
   duration batch_time = std::chrono::milliseconds(1);
   duration row_time = std::chrono::microseconds(100); ///< a backward pass takes three times as long
   std::size_t most_rows = most_expert_rows;           ///< the limit of a batch, and of one request
@@ -52,11 +66,16 @@ struct expert_server_config {
   duration offer_time = std::chrono::seconds(2);
   std::size_t sized = 0;      ///< values of a row that travel as a size alone (activations.hpp)
   std::size_t copy_bytes = 0; ///< the same for a copy
+  double jitter = 0;          ///< of the computing times, as device_profile::jitter
   caf::actor dht;
 };
 
 class expert_server final : public protocol_actor {
 public:
+  /// tick{drain} tells the server that the run ends. It begins and revives no expert any more, and
+  /// goes on serving.
+  static constexpr std::uint32_t drain = 100;
+
   expert_server(caf::actor_config& config, host& on, expert_server_config options);
   caf::behavior make_behavior() override;
   void on_exit() override;
@@ -82,6 +101,7 @@ private:
   bool is_on_grid(std::uint32_t layer, const expert_place& place) const;
   void receive(const expert_pass& m);
   void receive(const expert_copy& m);
+  void receive(const expert_wanted& m);
   void receive(const found& m);
   void refuse(const expert_task& what, expert_refusal why);
   void start_batch();
@@ -99,6 +119,12 @@ private:
   void watch(const caf::actor& owner);
   std::vector<peer_id> receivers_of(const expert_id& which) const;
 
+  /// An expert as it begins.
+  std::shared_ptr<const expert_state> fresh(const expert_id& which) const;
+  void look_for_hand();
+  void take_hand(const expert_id& prefix, const found& m);
+  void read_trainers(const found& m);
+
   /// Looks for holders of the experts whose owners have died, once for each prefix. A look-up may
   /// miss a record, so a copy whose owner lives is left alone.
   /// `of`: one owner; 0: all of them.
@@ -109,7 +135,7 @@ private:
   void on_down(const caf::actor_addr& whom) override;
 
   /// Look-ups whose answers are awaited, by token.
-  enum class question : std::uint8_t { servers, own_prefix, holders, offers };
+  enum class question : std::uint8_t { servers, own_prefix, holders, offers, trainers, hand };
   void ask(const std::string& key, question why, const expert_id& about);
 
   expert_server_config options_;
@@ -125,8 +151,14 @@ private:
   std::map<std::uint64_t, std::pair<question, expert_id>> asked_;
   std::map<std::uint64_t, expert_id> revivals_; // by the attempt
   std::uint64_t last_token_ = 0;
-  bool copies_are_due_ = false;
+  bool copies_are_due_ = false, draining_ = false;
+  /// Experts of the hand that no host held at the last look, and since when.
+  std::map<expert_id, duration> missing_;
+  swarm_samples learnt_;
+  std::uint64_t epoch_ = 0;
+  std::optional<duration> over_since_; // the last epoch was reached, and trainers are at work
   double phase_; // factor of the first periods of timers, from 0.5 to 1.5; then 1
+  rng jitter_;
 };
 
 } // namespace shoal::actors

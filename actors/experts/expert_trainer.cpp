@@ -1,14 +1,12 @@
-#include "actors/experts/expert_trainer.hpp"
-
 #include "actors/dht/host_record.hpp"
 #include "actors/dht/messages.hpp"
+#include "actors/experts/expert_trainer_stream.hpp"
 #include "actors/inference/activations.hpp"
 #include "actors/observe.hpp"
 #include "kernels/base/check.hpp"
 #include "kernels/reduce_weighted_mean.hpp"
 
 #include <caf/actor_cast.hpp>
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <numeric>
@@ -16,32 +14,52 @@
 
 namespace shoal::actors {
 
-std::string expert_trainers_key(std::string_view model) {
-  return fmt::format("expert_trainers.{}", model);
-}
+namespace {
+
+// A backward pass takes twice the time of a forward one.
+constexpr double forward_share = 1.0 / 3, backward_share = 2.0 / 3;
+
+} // namespace
 
 expert_trainer::expert_trainer(caf::actor_config& config, host& on, expert_trainer_config options)
     : protocol_actor(config, on), options_(std::move(options)),
       trunk_(std::make_shared<const std::vector<float>>(
           options_.net->initial_parameters(options_.seed))),
-      optimizer_state_(kernels::amsgrad_state_size(trunk_->size())), cache_(options_.cache),
-      draws_(on.random_stream("experts.sharing")) {
-  SHOAL_CHECK(options_.samples != nullptr, "a trainer has samples");
+      optimizer_state_(optimizer_state_size(options_.optimizer, trunk_->size())),
+      cache_(options_.cache), draws_(on.random_stream("experts.sharing")),
+      jitter_(on.random_stream("experts.jitter")) {
+  if (!options_.trunk) return;
+  SHOAL_CHECK(options_.trunk->parameters.size() == trunk_->size() &&
+                  options_.trunk->optimizer.size() == optimizer_state_.size(),
+              "a trunk is that of the network");
+  trunk_ = std::make_shared<const std::vector<float>>(std::move(options_.trunk->parameters));
+  optimizer_state_ = std::move(options_.trunk->optimizer);
+  steps_ = options_.trunk->steps;
 }
 
 void expert_trainer::on_exit() {
   options_.dht = nullptr;
   options_.samples = nullptr;
+  options_.shard.find_shard = nullptr;
+  options_.wants_model = nullptr;
+  options_.on_model = nullptr;
+  stream_.reset();
   cache_ = expert_cache({});
   calls_.clear();
   answered_.clear();
+  gathers_.clear();
+  others_.clear();
   pass_.reset();
   protocol_actor::on_exit();
 }
 
 caf::behavior expert_trainer::make_behavior() {
-  set_timer(options_.step_time, begin);
-  set_timer(duration{}, renewal);
+  if (options_.samples) {
+    set_timer(options_.step_time, begin);
+    set_timer(duration{}, renewal);
+  } else {
+    begin_run();
+  }
   if (options_.share_every > duration{}) set_timer(options_.share_every, sharing);
   return {
       [this](const expert_answer& m) { receive(m); },
@@ -56,6 +74,17 @@ caf::behavior expert_trainer::make_behavior() {
       },
       [this](const found& m) { receive(m); },
       [this](const trunk_share& m) { receive(m); },
+      [this](const trunk_wanted& m) {
+        if (!is_senders(m.reply_to)) return misbehaviour(0, "a trunk that goes to another host");
+        if (is_in_run()) send(m.reply_to, trunk_share{steps_, payload{*trunk_}});
+      },
+      [this](const samples& m) { receive(m); },
+      [this](const lease_lost& m) { receive(m); },
+      [this](const commit_received& m) { receive(m); },
+      [this](const not_primary& m) { receive(m); },
+      [this](const work_done&) {
+        if (const auto then = std::exchange(then_, nullptr)) (this->*then)();
+      },
       [this](const tick& t) {
         switch (t.kind) {
         case begin:
@@ -66,7 +95,7 @@ caf::behavior expert_trainer::make_behavior() {
           break;
         case pausing:
           retried_ = 0;
-          search_all_rows();
+          if (pass_) search_all_rows();
           break;
         case renewal:
           cache_.drop_old(now());
@@ -78,6 +107,18 @@ caf::behavior expert_trainer::make_behavior() {
           share_token_ = ++last_token_;
           send(options_.dht, lookup{expert_trainers_key(options_.model), address(), share_token_});
           set_timer(options_.share_every, sharing);
+          break;
+        case refreshing:
+          refresh();
+          break;
+        case shard_timer:
+          look_for_shard();
+          break;
+        case trunk_timer:
+          if (adopts_trunk_) ask_for_trunk();
+          break;
+        case drain:
+          leave();
           break;
         }
       },
@@ -91,7 +132,7 @@ expert_id expert_trainer::in_layer(const expert_place& place) const {
 // -- forward --------------------------------------------------------------------------------------
 
 void expert_trainer::start_step() {
-  if (pass_) return;
+  if (pass_ || begun_ || draining_) return;
   if (shared_ > 0) {
     // The mean of this trainer's trunk and those of others.
     auto mean = *trunk_;
@@ -104,7 +145,21 @@ void expert_trainer::start_step() {
       steps_ % options_.evaluate_every == 0 && !std::exchange(evaluates_, true))
     return start_pass(options_.held_out, true);
   if (options_.steps > 0 && steps_ >= options_.steps) return;
-  start_pass(options_.samples(steps_), false);
+  if (options_.samples) return start_pass(options_.samples(steps_), false);
+  std::vector<std::byte> drawn;
+  if (take_samples(drawn)) start_pass(std::move(drawn), false);
+}
+
+void expert_trainer::compute_trunk(double share, std::function<void()> work,
+                                   void (expert_trainer::*then)()) {
+  if (options_.trunk_time == duration{}) {
+    work();
+    return (this->*then)();
+  }
+  auto seconds = share * to_seconds(options_.trunk_time);
+  if (options_.jitter > 0) seconds *= std::max(0.1, jitter_.normal(1, options_.jitter));
+  then_ = then;
+  here().run("trunk", std::move(work), from_seconds(seconds), caf::actor_cast<caf::actor>(this), 0);
 }
 
 void expert_trainer::start_pass(std::vector<std::byte> samples, bool evaluates) {
@@ -115,9 +170,26 @@ void expert_trainer::start_pass(std::vector<std::byte> samples, bool evaluates) 
   seen_.step = steps_ + 1;
   began_ = now();
   answered_.assign(options_.net->shape().layers, {});
-  pass_.emplace(*options_.net, *used_, std::move(samples));
-  chosen_.assign(pass_->rows(), {});
   retried_ = paused_ = 0;
+  // The compute thread may outlive this actor, so the job keeps all that it uses.
+  auto made = std::make_shared<std::shared_ptr<learn::mixture_pass>>();
+  begun_ = made;
+  compute_trunk(
+      forward_share,
+      [made, net = options_.net, trunk = used_, drawn = std::move(samples)]() mutable {
+        *made = std::make_shared<learn::mixture_pass>(*net, *trunk, std::move(drawn));
+      },
+      &expert_trainer::enter_first_layer);
+}
+
+void expert_trainer::enter_first_layer() {
+  pass_ = std::move(*std::exchange(begun_, nullptr));
+  enter_layer();
+}
+
+void expert_trainer::enter_layer() {
+  chosen_.assign(pass_->rows(), {});
+  retried_ = 0;
   search_all_rows();
 }
 
@@ -164,6 +236,8 @@ void expert_trainer::go_on_searching() {
 
 void expert_trainer::receive(const found& m) {
   if (m.token == share_token_) return share(m);
+  if (stream_ && m.token == trainers_token_) return read_trainers(m);
+  if (stream_ && m.token == shard_token) return found_shard(m);
   const auto at = look_ups_.find(m.token);
   if (at == look_ups_.end()) return;
   cache_.read(at->second, m, here(), now());
@@ -196,6 +270,7 @@ void expert_trainer::place_calls(const expert_place& place, std::span<const lear
     const auto some = rows.first(std::min(rows.size(), most_expert_rows));
     rows = rows.subspan(some.size());
     ++seen_.calls;
+    parts_ += backward_ ? 1 : 0;
     place_call(place, {some.begin(), some.end()}, to, ++last_token_, false);
   }
 }
@@ -242,6 +317,7 @@ void expert_trainer::receive(const expert_answer& m) {
   }
   const auto done = std::move(at->second);
   calls_.erase(at);
+  parts_done_ += backward_ ? 1 : 0;
   auto& into = backward_ ? pass_->chosen() : chosen_;
   for (std::size_t i = 0; i < done.rows.size(); ++i) {
     auto& one = into[done.rows[i].row][done.rows[i].choice];
@@ -272,6 +348,7 @@ void expert_trainer::lose(std::uint64_t request, expert_refusal why, bool may_re
 }
 
 void expert_trainer::on_down(const caf::actor_addr& whom) {
+  if (stream_) run_lost(whom);
   const auto at = watched_.find(whom);
   if (at == watched_.end()) return;
   const auto peer = at->second;
@@ -297,9 +374,7 @@ void expert_trainer::layer_answered() {
   }
   paused_ = 0;
   pass_->advance(std::exchange(chosen_, {}));
-  chosen_.assign(pass_->rows(), {});
-  retried_ = 0;
-  if (pass_->layer() < options_.net->shape().layers) return search_all_rows();
+  if (pass_->layer() < options_.net->shape().layers) return enter_layer();
   if (evaluates_) {
     const auto judged = pass_->judge();
     here().observe(expert_evaluated{steps_, judged.loss, judged.right, pass_->rows()});
@@ -307,7 +382,16 @@ void expert_trainer::layer_answered() {
     // `evaluates_` stays true, so that this step is not evaluated again.
     return set_timer(options_.step_time, begin);
   }
-  loss_ = pass_->leave().loss;
+  const auto judged = std::make_shared<double>(0);
+  left_ = judged;
+  compute_trunk(
+      backward_share / 2,
+      [judged, pass = pass_, net = options_.net, trunk = used_] { *judged = pass->leave().loss; },
+      &expert_trainer::turn_back);
+}
+
+void expert_trainer::turn_back() {
+  loss_ = *std::exchange(left_, nullptr);
   backward_ = true;
   call_back();
 }
@@ -315,7 +399,7 @@ void expert_trainer::layer_answered() {
 // -- backward -------------------------------------------------------------------------------------
 
 void expert_trainer::call_back() {
-  while (!pass_->is_over()) {
+  while (true) {
     auto& answered = answered_[pass_->layer()];
     for (auto& [place, rows] : learn::rows_by_expert(pass_->chosen())) {
       const auto found = answered.find(place);
@@ -327,23 +411,31 @@ void expert_trainer::call_back() {
       place_calls(place, rows, found->second.holder);
     }
     if (!calls_.empty()) return;
+    if (pass_->layer() == 0) break;
     pass_->retreat();
   }
-  finish_step();
+  go_back();
 }
 
 void expert_trainer::go_back() {
-  pass_->retreat();
-  call_back();
+  // Below the first layer is the entrance.
+  if (pass_->layer() > 0) {
+    pass_->retreat();
+    return call_back();
+  }
+  compute_trunk(
+      backward_share / 2, [pass = pass_, net = options_.net, trunk = used_] { pass->retreat(); },
+      &expert_trainer::finish_step);
 }
 
 void expert_trainer::finish_step() {
   if (kernels::all_finite(pass_->gradient())) {
     auto next = *trunk_;
-    kernels::amsgrad_step(options_.optimizer, steps_ + 1, pass_->gradient(), next,
-                          optimizer_state_);
+    optimizer_step(options_.optimizer, steps_ + 1, pass_->gradient(), next, optimizer_state_);
     trunk_ = std::make_shared<const std::vector<float>>(std::move(next));
+    ++parts_done_;
   }
+  ++parts_;
   ++steps_;
   seen_.loss = loss_;
   seen_.unanswered = pass_->unanswered();
@@ -351,6 +443,7 @@ void expert_trainer::finish_step() {
   here().observe(seen_);
   pass_.reset();
   backward_ = false;
+  if (stream_) commit_step();
   set_timer(options_.step_time, begin);
 }
 
@@ -362,7 +455,7 @@ void expert_trainer::share(const found& m) {
     if (each->address &&
         here().peer_of(caf::actor_cast<caf::strong_actor_ptr>(each->address)) != here().id())
       others.push_back(each->address);
-  if (others.empty()) return;
+  if (others.empty() || draining_) return;
   send(others[draws_.below(others.size())], trunk_share{steps_, payload{*trunk_}});
 }
 
@@ -372,6 +465,7 @@ void expert_trainer::receive(const trunk_share& m) {
     return misbehaviour(0, "a trunk of another size");
   const auto values = unpack_activations(kernels::codec::none, m.values, 1, trunk_->size());
   if (!values) return misbehaviour(0, values.error());
+  if (adopts_trunk_) return adopt(*values);
   if (shared_ >= most_between_steps) return;
   if (shared_ == 0) shared_sum_.assign(trunk_->size(), 0);
   ++shared_;

@@ -10,17 +10,25 @@
 //    same number, which makes no second step.
 // 3. A step of the trunk. Every `share_every` the trunk goes to another trainer, drawn at random,
 //    and each trainer takes the mean of its own trunk and those that came.
-// Source: Ryabinin and Gusev, arXiv:2002.04013, section 3.
+//
+// A training run has a data shard: the trainer streams its samples, and commits those of a step
+// when the step is made. Each expert that was called on the way back is a part of the commit, and
+// the trunk is one. Then epochs count the samples of all trainers (trainer_record.hpp). At some
+// epochs one trainer puts the whole model together (expert_gatherer.hpp). A study gives `samples`
+// instead. Source: Ryabinin and Gusev, arXiv:2002.04013, section 3.
 #pragma once
 
+#include "actors/experts/expert_gatherer.hpp"
 #include "actors/experts/expert_record.hpp"
 #include "actors/experts/expert_search.hpp"
 #include "actors/experts/messages.hpp"
 #include "actors/experts/observations.hpp"
+#include "actors/experts/trainer_record.hpp"
 #include "actors/protocol_actor.hpp"
-#include "kernels/amsgrad.hpp"
+#include "actors/training/shard_client.hpp"
 #include "kernels/learn/mixture_network.hpp"
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -36,8 +44,8 @@ struct expert_trainer_config {
   std::string model;
   std::shared_ptr<const learn::mixture_network> net;
   std::uint64_t seed = 1; ///< seeds the trunk's initial parameters
-  kernels::amsgrad_config optimizer;
-  /// The samples of step `step`.
+  expert_optimizer optimizer;
+  /// The samples of step `step`, in place of a data shard.
   std::function<std::vector<std::byte>(std::uint64_t step)> samples;
   std::uint64_t steps = 0; ///< the trainer ends after so many; 0: never
   expert_search_limits search;
@@ -55,20 +63,52 @@ struct expert_trainer_config {
   duration renew = std::chrono::seconds(20);
   duration record_lifetime = std::chrono::minutes(1);
   std::size_t sized = 0; ///< as in expert_server_config
+
+  // Without `samples`.
+  shard_client_config shard;
+  std::uint64_t batch = 8;           ///< samples of a step
+  std::uint64_t epoch_of = 256;      ///< samples of all trainers in an epoch
+  std::uint64_t epochs = 0;          ///< the trainer makes no step after this epoch; 0: never
+  std::optional<expert_state> trunk; ///< the trunk with which the trainer begins
+  duration trunk_time{};             ///< to compute the trunk of a step, forward and back
+  double jitter = 0;                 ///< of that time, as device_profile::jitter
+  duration refresh = std::chrono::milliseconds(500); ///< between two looks at the others
+  /// The trainer has gone from one epoch to another. If one of these is in the result, the trainer
+  /// puts the whole model together as that epoch's. May be empty: never.
+  std::function<std::optional<std::uint64_t>(std::uint64_t before, std::uint64_t after)>
+      wants_model;
+  /// Called with the trainer's trunk at that epoch, and all experts. `samples`: of the swarm.
+  std::function<void(std::uint64_t epoch, std::uint64_t samples, const expert_state& trunk,
+                     const expert_states& experts)>
+      on_model;
+  std::vector<expert_id> experts; ///< with `wants_model`: all of them, in order
+  expert_states initial;          ///< the same: the states with which they begin
+  std::size_t expert_size = 0;    ///< the same: the parameters of an expert
   caf::actor dht;
 };
 
-/// The key of the trainers of a model.
-std::string expert_trainers_key(std::string_view model);
-
 class expert_trainer final : public protocol_actor {
 public:
+  /// tick{drain} tells the trainer to leave. It gives its samples back and makes no step any more.
+  static constexpr std::uint32_t drain = 100;
+
+  ~expert_trainer() override;
   expert_trainer(caf::actor_config& config, host& on, expert_trainer_config options);
   caf::behavior make_behavior() override;
   void on_exit() override;
 
 private:
-  enum timer : std::uint32_t { begin, late, renewal, sharing, pausing };
+  enum timer : std::uint32_t {
+    begin,
+    late,
+    renewal,
+    sharing,
+    pausing,
+    refreshing,
+    shard_timer,
+    trunk_timer
+  };
+  struct stream; // the samples of the data shard
   struct row_search {
     std::size_t row = 0;
     expert_search by;
@@ -85,6 +125,9 @@ private:
   };
 
   void start_step();
+  bool take_samples(std::vector<std::byte>& into);
+  /// Computes a part of the trunk for so long, then goes on.
+  void compute_trunk(double share, std::function<void()> work, void (expert_trainer::*then)());
   void start_pass(std::vector<std::byte> samples, bool evaluates);
   void search_all_rows();
   void search_layer(const std::vector<std::size_t>& rows);
@@ -100,9 +143,40 @@ private:
   void receive(const trunk_share& m);
   void lose(std::uint64_t request, expert_refusal why, bool may_repeat);
   void layer_answered();
+  void enter_first_layer();
+  void enter_layer();
+  void turn_back();
   void go_back();
   void call_back();
   void finish_step();
+
+  // A run with a data shard: expert_trainer_run.cpp.
+  void begin_run();
+  void refresh();
+  void publish();
+  void look_for_shard();
+  void found_shard(const found& m);
+  void receive(const commit_received& m);
+  void receive(const not_primary& m);
+  void read_trainers(const found& m);
+  void receive(const samples& m);
+  void receive(const lease_lost& m);
+  void commit_step();
+  void reach_epoch();
+  void gather(std::uint64_t epoch);
+  void leave();
+  void go_away();
+  void run_lost(const caf::actor_addr& whom);
+  /// A trainer that begins late takes the trunk of another one.
+  void ask_for_trunk();
+  void adopt(const std::vector<float>& trunk);
+  void join_run();
+  bool is_in_run() const noexcept { return stream_ && joined_ && !adopts_trunk_; }
+  bool is_at_end() const noexcept { return options_.epochs > 0 && epoch_ >= options_.epochs; }
+  void note_end();
+  state_id state_here() const;
+  group_id step_here() const;
+
   void share(const found& m);
   void watch(const expert_holder& holder);
   void on_down(const caf::actor_addr& whom) override;
@@ -117,7 +191,9 @@ private:
 
   // The pass that is under way.
   std::shared_ptr<const std::vector<float>> used_; // the trunk with which the pass began
-  std::optional<learn::mixture_pass> pass_;
+  std::shared_ptr<learn::mixture_pass> pass_;
+  std::shared_ptr<std::shared_ptr<learn::mixture_pass>> begun_; // of a job under way
+  std::shared_ptr<double> left_;                                // the same: the loss
   bool evaluates_ = false, backward_ = false;
   std::vector<row_search> searches_;
   std::set<expert_id> reading_; // prefixes whose dictionaries are being read
@@ -134,6 +210,23 @@ private:
   std::size_t shared_ = 0;
   std::uint64_t share_token_ = 0, last_token_ = 0;
   rng draws_;
+
+  // A run with a data shard.
+  std::unique_ptr<stream> stream_; // null with options_.samples
+  static constexpr std::uint64_t shard_token = ~std::uint64_t{0};
+  void (expert_trainer::*then_)() = nullptr; // after the trunk is computed
+  swarm_samples learnt_;
+  std::uint64_t own_ = 0, epoch_ = 0;
+  std::uint64_t trainers_token_ = 0;
+  std::uint32_t parts_ = 0, parts_done_ = 0; // of the step under way
+  std::vector<sample_range> ranges_;         // the same
+  state_id state_;                           // the trunk's, as observers know it
+  bool joined_ = false, waiting_ = false, draining_ = false, done_ = false, adopts_trunk_ = false;
+  std::vector<caf::actor> others_; // the other trainers that have a record
+  std::size_t asked_other_ = 0;
+  /// Gatherers that are at work, and where each one leaves its result.
+  std::map<caf::actor_addr, std::shared_ptr<expert_states>> gathers_;
+  rng jitter_;
 };
 
 } // namespace shoal::actors

@@ -46,6 +46,16 @@ struct expert_refused {
   SHOAL_MESSAGE(expert_refused, x.request, x.why)
 };
 
+/// A trainer asks the holder of an expert for a copy, because it puts the whole model together. The
+/// answer is an expert_copy, or an expert_refused.
+struct expert_wanted {
+  caf::actor reply_to; ///< on the sender's host
+  std::uint64_t request = 0;
+  std::uint32_t layer = 0;
+  std::vector<std::uint32_t> place;
+  SHOAL_MESSAGE(expert_wanted, x.reply_to, x.request, x.layer, x.place)
+};
+
 /// A copy of an expert of the sender, with which the receiver revives the expert if the sender
 /// dies.
 struct expert_copy {
@@ -64,10 +74,18 @@ struct trunk_share {
   SHOAL_MESSAGE(trunk_share, x.steps, x.values)
 };
 
+/// A trainer that begins late asks another one for its trunk. The answer is a trunk_share.
+struct trunk_wanted {
+  caf::actor reply_to; ///< on the sender's host
+  SHOAL_MESSAGE(trunk_wanted, x.reply_to)
+};
+
 using expert_messages = message_list<row<expert_pass, traffic::data, scope::remote>,
                                      row<expert_answer, traffic::data, scope::remote>,
                                      row<expert_refused, traffic::control, scope::remote>,
+                                     row<expert_wanted, traffic::control, scope::remote>,
                                      row<expert_copy, traffic::state, scope::remote>,
-                                     row<trunk_share, traffic::averaging, scope::remote>>;
+                                     row<trunk_share, traffic::averaging, scope::remote>,
+                                     row<trunk_wanted, traffic::control, scope::remote>>;
 
 } // namespace shoal::actors

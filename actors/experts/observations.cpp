@@ -42,6 +42,15 @@ std::string expert_call_lost::logged_fields() const {
                      host, backward, reason());
 }
 
+std::string experts_followed::logged_fields() const {
+  return fmt::format(R"("epoch":{},"experts":{},"copies":{})", epoch, experts, copies);
+}
+
+std::string model_gathered::logged_fields() const {
+  return fmt::format(R"("epoch":{},"experts":{},"missing":{},"bytes":{},"seconds":{:.3f})", epoch,
+                     experts, missing, bytes, to_seconds(time));
+}
+
 std::string expert_step::logged_fields() const {
   return fmt::format(
       R"("step":{},"loss":{:.6g},"calls":{},"lost":{},"unanswered":{},"look_ups":{},"seconds":{:.3f})",

@@ -65,6 +65,25 @@ struct expert_call_lost {
   std::string logged_fields() const;
 };
 
+/// A host of experts knows that the swarm is at another epoch. It holds so many experts, and so
+/// many copies of those of others.
+struct experts_followed {
+  static constexpr std::string_view observed_as = "experts_followed";
+  std::uint64_t epoch = 0;
+  std::uint64_t experts = 0, copies = 0;
+  std::string logged_fields() const;
+};
+
+/// A trainer has put the whole model together: its own trunk, and copies of all experts. `missing`
+/// experts had no host that answered, so they are as the trainer knew them before.
+struct model_gathered {
+  static constexpr std::string_view observed_as = "model_gathered";
+  std::uint64_t epoch = 0;
+  std::uint64_t experts = 0, missing = 0, bytes = 0;
+  duration time{};
+  std::string logged_fields() const;
+};
+
 /// A trainer has made a step.
 struct expert_step {
   static constexpr std::string_view observed_as = "expert_step";

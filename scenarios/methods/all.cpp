@@ -11,7 +11,8 @@
   X(local_updates)                                                                                 \
   X(moshpit)                                                                                       \
   X(diloco)                                                                                        \
-  X(pipeline)
+  X(pipeline)                                                                                      \
+  X(experts)
 
 namespace shoal::scenarios {
 

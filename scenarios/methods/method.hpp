@@ -52,6 +52,10 @@ struct method_traits {
   /// Hosts of the role 'stage' hold a part of the model each. Rounds average the gradients of one
   /// stage, and trainers commit the samples of a batch.
   bool has_stages = false;
+  /// Hosts of the role 'expert' hold experts of the model. Trainers make steps without waiting for
+  /// each other, and commit the samples of each step. One of them puts the whole model together
+  /// when its state is due.
+  bool has_experts = false;
   /// Actors on an idle host that trains, its DHT node included.
   std::uint64_t idle_actors = 3; // the peer, its device and the node
   /// How many epochs two peers in sync may differ by; none: one.

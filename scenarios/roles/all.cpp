@@ -4,7 +4,8 @@
 #define SHOAL_ROLES(X)                                                                             \
   X(trainer)                                                                                       \
   X(auxiliary)                                                                                     \
-  X(stage)
+  X(stage)                                                                                         \
+  X(expert)
 
 namespace shoal::scenarios {
 

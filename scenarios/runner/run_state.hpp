@@ -177,6 +177,7 @@ struct runner::state {
   void drain();
   bool quiet() const;
   void measure_held_out();
+  void held_out_at(std::uint64_t epoch);
   void export_if_due();
   duration run_world(bool& interrupted);
   leak_facts leaks() const;

@@ -1,6 +1,7 @@
 // Handles the events and observations of a run in progress.
 #include "actors/averaging/observations.hpp"
 #include "actors/data/observations.hpp"
+#include "actors/experts/observations.hpp"
 #include "actors/failpoints.hpp"
 #include "actors/pipeline/observations.hpp"
 #include "actors/training/observations.hpp"
@@ -62,6 +63,14 @@ void runner::state::keep_checkpoint(const actors::state_ptr& state, std::uint64_
     checkpoint_error = failure{saved.error()};
 }
 
+/// The model's state at this epoch is there.
+void runner::state::held_out_at(std::uint64_t epoch) {
+  if (held_out_next == 0 || epoch < held_out_next) return;
+  const auto every = what.record.held_out_every;
+  held_out_next = (epoch / every + 1) * every;
+  held_out_due = true;
+}
+
 void runner::state::on_observation(const actors::host& from, const actors::observation& seen) {
   auto machine = in->net().machine_of(in->index_of(from));
   auto now = in->clock().now();
@@ -83,17 +92,20 @@ void runner::state::on_observation(const actors::host& from, const actors::obser
       goal.committed(moved->epoch, now);
     }
   } else if (auto* step = actors::get_if<actors::stepped>(&seen)) {
-    if (held_out_next > 0 && step->epoch >= held_out_next) {
-      auto every = what.record.held_out_every;
-      held_out_next = (step->epoch / every + 1) * every;
-      held_out_due = true;
-    }
+    // Without a host that has the whole model, its state comes later.
+    if (!traits_of(what).has_experts) held_out_at(step->epoch);
     if (goal.stepped(step->epoch, now)) in->clock().at(now, [this] { drain(); });
   } else if (const auto* part = actors::get_if<actors::stage_stepped>(&seen)) {
     // The process of a stage sees no step of the whole model.
     if (options.node && goal.stepped(part->epoch, now)) in->clock().at(now, [this] { drain(); });
   } else if (const auto* joined = actors::get_if<actors::stage_joined>(&seen)) {
     if (goal.adopted(joined->epoch, now)) in->clock().at(now, [this] { drain(); });
+  } else if (const auto* whole = actors::get_if<actors::model_gathered>(&seen)) {
+    held_out_at(whole->epoch);
+  } else if (const auto* followed = actors::get_if<actors::experts_followed>(&seen)) {
+    // The process of a host of experts sees no step, and that of a late trainer may see none.
+    if (options.node && goal.stepped(followed->epoch, now))
+      in->clock().at(now, [this] { drain(); });
   } else if (const auto* took = actors::get_if<actors::adopted>(&seen)) {
     if (goal.adopted(took->epoch, now)) in->clock().at(now, [this] { drain(); });
   }

@@ -1,6 +1,7 @@
 #include "scenarios/schema/check_scenario.hpp"
 
 #include "actors/dht/record_rules.hpp"
+#include "actors/experts/probes.hpp"
 #include "actors/pipeline/probes.hpp"
 #include "actors/probes.hpp"
 #include "actors/training/progress.hpp"
@@ -562,6 +563,7 @@ std::span<const std::string> known_probes() {
   static const auto names = [] {
     std::vector<std::string> out(actors::probes::all.begin(), actors::probes::all.end());
     out.insert(out.end(), actors::pipeline_probes::all.begin(), actors::pipeline_probes::all.end());
+    out.insert(out.end(), actors::expert_probes::all.begin(), actors::expert_probes::all.end());
     return out;
   }();
   return names;

@@ -7,6 +7,7 @@
 
 #define SHOAL_WORKLOADS(X)                                                                         \
   X(transformer)                                                                                   \
+  X(mixture)                                                                                       \
   X(albert)                                                                                        \
   X(dalle)                                                                                         \
   X(timing)                                                                                        \

@@ -12,6 +12,7 @@
 #include "kernels/learn/generate.hpp"
 #include "kernels/learn/text.hpp"
 #include "kernels/learn/transformer.hpp"
+#include "scenarios/workloads/text_source.hpp"
 #endif
 #include "actors/training/optimizer_step.hpp"
 #include "kernels/learn/transformer_description.hpp"
@@ -71,21 +72,6 @@ private:
   learn::transformer model_;
   kernels::optimizer_config optimizer_;
   std::uint64_t seed_;
-};
-
-class text_source final : public actors::sample_source {
-public:
-  explicit text_source(std::shared_ptr<const learn::text_corpus> corpus)
-      : corpus_(std::move(corpus)) {}
-  std::uint32_t sample_bytes() const override {
-    return static_cast<std::uint32_t>(corpus_->sample_bytes());
-  }
-  void read(std::uint64_t index, std::span<std::byte> out) const override {
-    corpus_->sample(index, out);
-  }
-
-private:
-  std::shared_ptr<const learn::text_corpus> corpus_;
 };
 
 class prepared_transformer final : public prepared_workload {

@@ -18,6 +18,9 @@
 namespace shoal::actors {
 class stage_model;
 } // namespace shoal::actors
+namespace shoal::learn {
+class mixture_model;
+} // namespace shoal::learn
 
 namespace shoal::scenarios {
 
@@ -27,6 +30,12 @@ class prepared_workload; // scenarios/workloads/prepared.hpp
 struct sample_shape {
   std::uint32_t rows = 1;
   std::uint64_t values = 1; ///< in one row
+};
+
+/// A model whose experts other hosts can hold.
+struct mixture_parts {
+  std::shared_ptr<const learn::mixture_model> model;
+  double expert_share = 0; ///< of a sample's operations, those in experts
 };
 
 /// The lines that `shoal new` writes for a workload.
@@ -64,6 +73,9 @@ struct workload_definition : kind_definition {
       cut;
   /// The size of one sample between two stages. May be empty: the model cannot be cut.
   std::function<sample_shape(const workload_choice&)> shape_between_stages;
+  /// The model with its experts, which hosts of the method 'experts' hold. Empty: the model has
+  /// none. Errors: a model that cannot be made.
+  std::function<result<mixture_parts>(const workload_choice&)> experts;
   /// Reads the data and builds the model. Unless `needs_data`, a workload is made without data that
   /// cannot be read: it has no source then, and knows no held-out loss. Errors: bad input.
   std::function<result<std::unique_ptr<prepared_workload>>(const scenario&, bool needs_data)>

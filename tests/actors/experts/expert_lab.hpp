@@ -70,7 +70,7 @@ public:
     out.net = net;
     out.samples = [](std::uint64_t step) { return some_images(step, 8); };
     out.search.best = 2;
-    out.optimizer.learning_rate = 3e-3;
+    out.optimizer = kernels::amsgrad_config{.learning_rate = 3e-3};
     out.timeout = std::chrono::seconds(1);
     out.dht = directory_;
     return out;

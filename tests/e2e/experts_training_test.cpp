@@ -1,0 +1,199 @@
+// The training method 'experts': hosts hold the experts of a mixture, and trainers stream samples
+// from the data shard. Everything else is as in any training run.
+#include "actors/experts/observations.hpp"
+#include "actors/experts/probes.hpp"
+#include "actors/pipeline/observations.hpp"
+#include "kernels/base/rng.hpp"
+#include "scenarios/record/verify_data.hpp"
+#include "scenarios/runner/runner.hpp"
+#include "scenarios/schema/load.hpp"
+#include "tests/e2e/support/program.hpp"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <string>
+#include <utility>
+
+using namespace shoal;
+using namespace shoal::e2e;
+
+namespace {
+
+/// Sentences of a few words, in a drawn order.
+std::string write_text(const scratch_folder& folder) {
+  constexpr const char* words[] = {"the ", "shoal ", "swims ", "through ", "a ", "cold ", "sea. "};
+  auto random = stream(5, "text");
+  std::string out;
+  for (int i = 0; i < 4000; ++i) out += words[random.below(7)];
+  const auto path = folder / "text.txt";
+  spill(path, out);
+  return path.string();
+}
+
+struct expert_swarm {
+  std::string world = "sim";
+  unsigned holders = 4, trainers = 2, epochs = 10, batch = 16;
+  std::string workload = "layers: 1, heads: 2, dim: 8, context: 8, grid: 3x3, chosen: 2";
+  double learning_rate = 0.01;
+  std::string training;      ///< further options, ', key: value'
+  std::string churn;         ///< ', churn: {...}' for the holders
+  std::string trainer_churn; ///< the same for the trainers
+  std::string data, faults;
+  std::uint64_t seed = 1;
+
+  std::string yaml(const scratch_folder& folder) const {
+    return fmt::format(
+        "world: {}\nseed: {}\nstop_time: 1h\n"
+        "network: {{default_delay: 20ms, default_jitter: 2ms, detection_time: 2s}}\n"
+        "devices:\n  small: {{samples_per_second: 40, jitter: 10%, step_time: 2ms}}\n"
+        "peers:\n"
+        "  holder: {{count: {}, role: expert, up: 50Mbit, down: 50Mbit, device: small{}}}\n"
+        "  trainer: {{count: {}, up: 50Mbit, down: 50Mbit, device: small{}}}\n"
+        "data: {{prefetch_samples: 32, files: ['{}'], holdout: 10%{}}}\n"
+        "workload: {{kind: mixture, {}}}\n"
+        "training: {{method: experts, target_batch: {}, micro_batch: 4, epochs: {}, "
+        "max_refresh: 4s, copy_every: 4s, share_every: 3s, answer_timeout: 2s, optimizer: {{kind: "
+        "adamw, learning_rate: {}, beta2: 0.95}}{}}}\n{}",
+        world, seed, holders, churn, trainers, trainer_churn, write_text(folder), data, workload,
+        batch, epochs, learning_rate, training,
+        faults.empty() ? "" : "faults:\n  - " + faults + "\n");
+  }
+};
+
+struct expert_run {
+  scenarios::run_outcome outcome;
+  /// Samples of steps, by the trainers' word, and how many of those lack an expert's gradient.
+  std::uint64_t used = 0, partial = 0;
+  std::uint64_t begun = 0, revived = 0, lost = 0, missing = 0;
+};
+
+expert_run run_experts(const expert_swarm& what, const scratch_folder& folder) {
+  expert_run out;
+  scenarios::runner_options options;
+  options.out = (folder / "run").string();
+  options.on_observation = [&](const actors::host&, const actors::observation& seen) {
+    if (const auto* step = actors::get_if<actors::batch_stepped>(&seen)) {
+      for (const auto& range : step->samples) {
+        out.used += range.count;
+        out.partial += step->hops_included < step->hops_total ? range.count : 0;
+      }
+    } else if (const auto* held = actors::get_if<actors::expert_held>(&seen)) {
+      ++(held->revived ? out.revived : out.begun);
+    } else if (const auto* whole = actors::get_if<actors::model_gathered>(&seen)) {
+      out.missing = whole->missing;
+    } else if (actors::holds_alternative<actors::expert_call_lost>(seen)) {
+      ++out.lost;
+    }
+  };
+  auto loaded = scenarios::load_text(what.yaml(folder), "experts.yaml");
+  REQUIRE_MESSAGE(loaded.value, what.yaml(folder));
+  auto prepared = scenarios::runner::prepare(std::move(*loaded.value), options);
+  REQUIRE_MESSAGE(prepared.ok(), prepared.error());
+  auto outcome = (*prepared)->run();
+  REQUIRE_MESSAGE(outcome.ok(), outcome.error());
+  out.outcome = std::move(*outcome);
+  for (const auto& [name, totals] : out.outcome.summary.invariants) {
+    CAPTURE(name);
+    CHECK(totals.violated == 0);
+  }
+  return out;
+}
+
+const std::string often = ", churn: {session: {distribution: exponential, mean: 60s}, gap: "
+                          "{distribution: exponential, mean: 6s}}";
+
+} // namespace
+
+TEST_CASE("a swarm of experts streams its samples and commits each of them once") {
+  const scratch_folder folder;
+  const expert_swarm what;
+  const auto run = run_experts(what, folder);
+  CHECK(run.outcome.summary.epochs == what.epochs);
+  CHECK(run.begun == 9);
+  CHECK(run.revived == 0);
+  CHECK(run.lost == 0);
+  CHECK(run.partial == 0);
+  CHECK(run.missing == 0);
+  CHECK(run.used >= what.epochs * what.batch);
+  CHECK(run.outcome.summary.samples == run.used);
+  const auto verified = scenarios::verify_data((folder / "run").string());
+  CHECK(verified.ok());
+  CHECK(verified.committed == run.used);
+  CHECK(verified.partial == 0);
+  CHECK(std::filesystem::exists(folder / "run" / "final.ckpt"));
+}
+
+TEST_CASE("a swarm of experts that come and go learns text and loses no sample") {
+  expert_swarm what;
+  what.holders = 8;
+  what.epochs = 100;
+  what.churn = often;
+  for (std::uint64_t seed = 1; seed <= 2; ++seed) {
+    const scratch_folder folder;
+    what.seed = seed;
+    const auto run = run_experts(what, folder);
+    CHECK(run.outcome.summary.peers.left > 3);
+    CHECK(run.revived > 2);
+    CHECK(run.begun <= 12);
+    const auto& loss = run.outcome.summary.loss;
+    REQUIRE(loss.first);
+    REQUIRE(loss.final);
+    REQUIRE(loss.baseline);
+    CHECK(*loss.final < 0.6 * *loss.first);
+    CHECK(*loss.final < 1.5 * *loss.baseline);
+    CHECK(scenarios::verify_data((folder / "run").string()).ok());
+  }
+}
+
+TEST_CASE("trainers of experts may come and go") {
+  const scratch_folder folder;
+  expert_swarm what;
+  what.trainers = 4;
+  what.epochs = 200;
+  what.trainer_churn = often;
+  const auto run = run_experts(what, folder);
+  CHECK(run.outcome.summary.peers.left > 2);
+  CHECK(run.outcome.summary.epochs == what.epochs);
+  CHECK(scenarios::verify_data((folder / "run").string()).ok());
+}
+
+TEST_CASE("a host of experts may die at each probe") {
+  for (const auto point : actors::expert_probes::all) {
+    // An expert is revived only after the death of a host.
+    if (point == actors::expert_probes::revived) continue;
+    CAPTURE(point);
+    const scratch_folder folder;
+    expert_swarm what;
+    what.epochs = 30;
+    what.faults =
+        fmt::format("{{restart: process, select: 'holder-*', on: {}, nth: {}, downtime: 4s}}",
+                    point, point == actors::expert_probes::copies_sent ? 3 : 40);
+    const auto run = run_experts(what, folder);
+    CHECK(run.outcome.summary.faults_struck == 1);
+    CHECK(run.outcome.summary.epochs == what.epochs);
+    CHECK(scenarios::verify_data((folder / "run").string()).ok());
+  }
+}
+
+TEST_CASE("a trainer of experts that loses the lease of its samples does not commit them") {
+  const scratch_folder folder;
+  expert_swarm what;
+  what.data = ", lease_time: 2s";
+  what.training = ", min_refresh: 2s";
+  const auto run = run_experts(what, folder);
+  CHECK(run.outcome.summary.samples == run.used);
+  CHECK(scenarios::verify_data((folder / "run").string()).ok());
+}
+
+TEST_CASE("a swarm of experts trains over real sockets as in virtual time") {
+  const scratch_folder folder;
+  expert_swarm what;
+  what.world = "loopback";
+  what.epochs = 4;
+  const auto run = run_experts(what, folder);
+  CHECK(run.used >= what.epochs * what.batch);
+  CHECK(run.missing == 0);
+  CHECK(scenarios::verify_data((folder / "run").string()).ok());
+}
