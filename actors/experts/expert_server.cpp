@@ -18,6 +18,10 @@ namespace shoal::actors {
 
 namespace {
 
+// A host that comes within these epochs begins its experts at once. Hosts of a new swarm do not all
+// come at the same time, and an expert has not learnt much by then.
+constexpr std::uint64_t new_epochs = 2;
+
 /// The number of an expert on its grid, which names the stream of its initial parameters.
 std::uint64_t number_of(const expert_place& place, const std::vector<std::uint32_t>& grid) {
   std::uint64_t out = 0;
@@ -94,6 +98,9 @@ caf::behavior expert_server::make_behavior() {
               ask_for_holders(parent_of(which));
             }
           }
+          break;
+        case look_again:
+          if (!met_trainers_) look_for_hand();
           break;
         case drain:
           draining_ = true;
@@ -460,7 +467,9 @@ void expert_server::check_owners(peer_id of) {
 // -- the course of the swarm ----------------------------------------------------------------------
 
 void expert_server::look_for_hand() {
-  // The trainers' records tell whether the swarm is new.
+  // The trainers' records tell whether the swarm is new. A host that has not joined the DHT yet
+  // sees none, and an expert that it began then would be untrained.
+  if (!met_trainers_) set_timer(options_.offer_time / 8, look_again);
   ask(expert_trainers_key(options_.model), question::trainers, {});
 }
 
@@ -469,9 +478,11 @@ void expert_server::read_trainers(const found& m) {
   for (const auto& each : m.records) {
     const auto record = expert_trainer_record::unpack(each->value);
     if (!record || !each->address) continue;
+    met_trainers_ = true;
     learnt_.read(here().peer_of(caf::actor_cast<caf::strong_actor_ptr>(each->address)), *record);
     at_work = at_work || !record->done;
   }
+  if (!met_trainers_) return;
   learnt_.read_all();
   std::set<expert_id> prefixes;
   for (const auto& each : options_.hand)
@@ -503,7 +514,7 @@ void expert_server::take_hand(const expert_id& prefix, const found& m) {
       continue;
     }
     const auto since = missing_.try_emplace(each, now()).first->second;
-    const bool is_new = learnt_.total() == 0;
+    const bool is_new = learnt_.total() < new_epochs * options_.epoch_of;
     if (!is_new && now() - since < options_.forget_after) continue;
     missing_.erase(each);
     hold(each, fresh(each), false);

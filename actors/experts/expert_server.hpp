@@ -9,10 +9,9 @@
 // - revive: a server whose copy lost its owner reads the record of the expert. If no host holds the
 //   expert, the server offers its copy under the expert's revival key. After `offer_time` the
 //   freshest offer wins; ties go to the smallest peer id. The winner holds the expert from then on.
-// - begin: without `experts`, a server has a hand of experts that it begins with if the swarm is
-// new.
-//   Later it begins one of them anew only if no host has held the expert for `forget_after`,
-//   because all its copies are gone.
+// - begin: without `experts`, a server has a hand of experts. It begins them if trainers are there
+//   and have just begun. Later it begins one of them anew only if no host has held the expert
+//   for `forget_after`, because all its copies are gone.
 // - give up: each renewal reads the records of the server's own prefixes. Where another host has
 //   an expert with more steps, or with as many and a smaller peer id, the server drops its own.
 // Left out: a check that a copy is the work of honest steps. A copy replaces an older one only if
@@ -81,7 +80,7 @@ public:
   void on_exit() override;
 
 private:
-  enum timer : std::uint32_t { renewal, copying, offer_over, check_again };
+  enum timer : std::uint32_t { renewal, copying, offer_over, check_again, look_again };
   struct held_expert {
     std::shared_ptr<const expert_state> state;
     std::map<peer_id, std::uint64_t> copied; // steps of the last copy by receiver
@@ -151,7 +150,7 @@ private:
   std::map<std::uint64_t, std::pair<question, expert_id>> asked_;
   std::map<std::uint64_t, expert_id> revivals_; // by the attempt
   std::uint64_t last_token_ = 0;
-  bool copies_are_due_ = false, draining_ = false;
+  bool copies_are_due_ = false, draining_ = false, met_trainers_ = false;
   /// Experts of the hand that no host held at the last look, and since when.
   std::map<expert_id, duration> missing_;
   swarm_samples learnt_;

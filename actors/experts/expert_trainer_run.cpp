@@ -50,8 +50,10 @@ void expert_trainer::refresh() {
 
 void expert_trainer::publish() {
   const expert_trainer_record mine{own_, learnt_.total(), done_};
+  // Servers read the last record when this host may have left.
+  const auto lifetime = options_.record_lifetime * (done_ ? 4 : 1);
   send(options_.dht, store{expert_trainers_key(options_.model),
-                           host_record(here(), address(), mine.pack(), options_.record_lifetime)});
+                           host_record(here(), address(), mine.pack(), lifetime)});
 }
 
 void expert_trainer::read_trainers(const found& m) {
@@ -260,7 +262,9 @@ void expert_trainer::leave() {
 
 void expert_trainer::go_away() {
   if (backward_ || !gathers_.empty()) return;
-  send(options_.dht, withdraw{expert_trainers_key(options_.model), host_subkey(here())});
+  // The record of the last epoch stays, because it tells the servers that the run is over.
+  if (!is_at_end())
+    send(options_.dht, withdraw{expert_trainers_key(options_.model), host_subkey(here())});
   stream_->shard.stop();
 }
 

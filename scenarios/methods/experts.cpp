@@ -114,9 +114,6 @@ void check_training(const scenario& what, checking& report) {
                  fmt::format("the state of {} is coded in blocks, and an expert may begin within "
                              "one: take adamw, lamb or sgd",
                              to_string(optimizer.kind)));
-  if (report.sound({"averaging.power_sgd_rank"}) && what.averaging.power_sgd_rank > 0)
-    report.error("averaging.power_sgd_rank", "PowerSGD has no place in a mixture: its gradients "
-                                             "are not averaged");
 }
 
 const actors::mixture_workload& mixture_of(const role_site& site) {
@@ -237,7 +234,7 @@ caf::actor spawn_expert_server(const role_site& site) {
     const auto& mixture = dynamic_cast<const actors::mixture_workload&>(pool->work());
     return mixture.expert_of(*pool->initial(), which);
   };
-  config.forget_after = 3 * site.config.record_lifetime;
+  config.forget_after = 2 * site.config.record_lifetime;
   config.epoch_of = o.target_batch;
   config.epochs = site.config.epochs;
   config.seed = site.what.seed;

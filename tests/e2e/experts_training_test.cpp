@@ -150,8 +150,8 @@ TEST_CASE("a swarm of experts that come and go learns text and loses no sample")
 TEST_CASE("trainers of experts may come and go") {
   const scratch_folder folder;
   expert_swarm what;
-  what.trainers = 4;
-  what.epochs = 200;
+  what.trainers = 8;
+  what.epochs = 300;
   what.trainer_churn = often;
   const auto run = run_experts(what, folder);
   CHECK(run.outcome.summary.peers.left > 2);
@@ -191,7 +191,7 @@ TEST_CASE("a swarm of experts trains over real sockets as in virtual time") {
   const scratch_folder folder;
   expert_swarm what;
   what.world = "loopback";
-  what.epochs = 4;
+  what.epochs = 10;
   const auto run = run_experts(what, folder);
   CHECK(run.used >= what.epochs * what.batch);
   CHECK(run.missing == 0);
