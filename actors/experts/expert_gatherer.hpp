@@ -1,4 +1,4 @@
-// Puts together the whole model of a swarm of experts, for a checkpoint or a measurement: it asks
+// Puts together the whole model of a swarm of experts, for a checkpoint or a measurement. It asks
 // the holder of each expert for a copy. A trainer spawns it with a copy of its trunk, and trains on
 // meanwhile. So the experts are of different steps, as in any pass of the swarm.
 //
@@ -31,7 +31,7 @@ struct expert_gatherer_config {
   std::uint64_t epoch = 0;
   std::vector<expert_id> experts; ///< all of them, in the order of the result
   expert_states before;           ///< the same number
-  std::size_t parameters = 0;     ///< of an expert
+  std::size_t parameters = 0;     ///< how many an expert has
   expert_optimizer optimizer;
   /// Gets the experts in order. Called once.
   std::function<void(expert_states)> then;
@@ -52,7 +52,7 @@ public:
 private:
   enum timer : std::uint32_t { late, again };
   struct request {
-    std::size_t number = 0; // of the expert
+    std::size_t number = 0; // the expert's
     caf::actor to;
   };
 

@@ -65,7 +65,7 @@ struct expert_server_config {
   duration offer_time = std::chrono::seconds(2);
   std::size_t sized = 0;      ///< values of a row that travel as a size alone (activations.hpp)
   std::size_t copy_bytes = 0; ///< the same for a copy
-  double jitter = 0;          ///< of the computing times, as device_profile::jitter
+  double jitter = 0;          ///< the computing times vary, as device_profile::jitter
   caf::actor dht;
 };
 

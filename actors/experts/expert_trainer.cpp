@@ -1,3 +1,5 @@
+#include "actors/experts/expert_trainer.hpp"
+
 #include "actors/dht/host_record.hpp"
 #include "actors/dht/messages.hpp"
 #include "actors/experts/expert_trainer_stream.hpp"

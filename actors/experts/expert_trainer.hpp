@@ -71,7 +71,7 @@ struct expert_trainer_config {
   std::uint64_t epochs = 0;          ///< the trainer makes no step after this epoch; 0: never
   std::optional<expert_state> trunk; ///< the trunk with which the trainer begins
   duration trunk_time{};             ///< to compute the trunk of a step, forward and back
-  double jitter = 0;                 ///< of that time, as device_profile::jitter
+  double jitter = 0;                 ///< that time varies, as device_profile::jitter
   duration refresh = std::chrono::milliseconds(500); ///< between two looks at the others
   /// The trainer has gone from one epoch to another. If one of these is in the result, the trainer
   /// puts the whole model together as that epoch's. May be empty: never.
@@ -192,7 +192,7 @@ private:
   // The pass that is under way.
   std::shared_ptr<const std::vector<float>> used_; // the trunk with which the pass began
   std::shared_ptr<learn::mixture_pass> pass_;
-  std::shared_ptr<std::shared_ptr<learn::mixture_pass>> begun_; // of a job under way
+  std::shared_ptr<std::shared_ptr<learn::mixture_pass>> begun_; // the result of a job under way
   std::shared_ptr<double> left_;                                // the same: the loss
   bool evaluates_ = false, backward_ = false;
   std::vector<row_search> searches_;
@@ -218,7 +218,7 @@ private:
   swarm_samples learnt_;
   std::uint64_t own_ = 0, epoch_ = 0;
   std::uint64_t trainers_token_ = 0;
-  std::uint32_t parts_ = 0, parts_done_ = 0; // of the step under way
+  std::uint32_t parts_ = 0, parts_done_ = 0; // the samples of the step under way
   std::vector<sample_range> ranges_;         // the same
   state_id state_;                           // the trunk's, as observers know it
   bool joined_ = false, waiting_ = false, draining_ = false, done_ = false, adopts_trunk_ = false;

@@ -230,9 +230,10 @@ caf::actor spawn_expert_server(const role_site& site) {
   config.layers = static_cast<std::uint32_t>(model.net()->shape().layers);
   config.grid = model.net()->shape().grid;
   for (const auto n : hand_of(site, model.experts())) config.hand.push_back(work.id_of(n));
-  config.initial = [pool = site.pool](const actors::expert_id& which) {
-    const auto& mixture = dynamic_cast<const actors::mixture_workload&>(pool->work());
-    return mixture.expert_of(*pool->initial(), which);
+  // The pool has a state from now on, even if this host never begins an expert.
+  config.initial = [pool = site.pool,
+                    first = site.pool->initial()](const actors::expert_id& which) {
+    return dynamic_cast<const actors::mixture_workload&>(pool->work()).expert_of(*first, which);
   };
   config.forget_after = 2 * site.config.record_lifetime;
   config.epoch_of = o.target_batch;

@@ -35,7 +35,7 @@ struct sample_shape {
 /// A model whose experts other hosts can hold.
 struct mixture_parts {
   std::shared_ptr<const learn::mixture_model> model;
-  double expert_share = 0; ///< of a sample's operations, those in experts
+  double expert_share = 0; ///< the share of a sample's operations that experts take
 };
 
 /// The lines that `shoal new` writes for a workload.
