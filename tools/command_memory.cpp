@@ -3,6 +3,7 @@
 #include "kernels/learn/transformer_math.hpp"
 #include "kernels/memory_estimate.hpp"
 #include "kernels/optimizer.hpp"
+#include "scenarios/methods/experts.hpp"
 #include "scenarios/methods/pipeline.hpp"
 #include "scenarios/programs/program.hpp"
 #include "scenarios/schema/load.hpp"
@@ -358,6 +359,41 @@ json stages_json(const memory_arguments& a) {
   return out;
 }
 
+/// The figures of a swarm of experts, if the file describes one.
+std::optional<scenarios::expert_memory> experts_of(const memory_arguments& a) {
+  if (a.file.empty()) return std::nullopt;
+  const auto loaded = scenarios::load(a.file, a.sets);
+  if (!loaded.value || !loaded.value->program.definition().on_runner()) return std::nullopt;
+  const auto memory = scenarios::memory_of_experts(*loaded.value);
+  return memory.experts > 0 ? std::optional(memory) : std::nullopt;
+}
+
+int show_experts(const scenarios::expert_memory& of, bool as_json) {
+  if (as_json) {
+    fmt::print("{}\n", json{{"experts",
+                             {{"count", of.experts},
+                              {"hosts", of.hosts},
+                              {"parameters", of.parameters},
+                              {"expert", of.expert},
+                              {"host", of.of_host},
+                              {"trainer", of.trunk}}}}
+                           .dump(2));
+    return exit_ok;
+  }
+  const auto line = [](const char* what, std::uint64_t bytes, const std::string& why) {
+    fmt::print("  {:<10} {:>12}   {}\n", what, bytes_text(bytes), why);
+  };
+  fmt::print("training.method is experts: no host holds the whole model. Values inside a pass come "
+             "on top\n");
+  line("an expert", of.expert,
+       fmt::format("{} parameters and the optimizer's state; {} experts in all",
+                   count_text(static_cast<double>(of.parameters)), of.experts));
+  line("its host", of.of_host,
+       fmt::format("its share of the experts on {} hosts, and copies of others", of.hosts));
+  line("a trainer", of.trunk, "the trunk and the gates, their optimizer, gradient and next state");
+  return exit_ok;
+}
+
 int list_models(bool as_json) {
   if (as_json) {
     fmt::print("{}\n", memory_model_json().dump(1));
@@ -379,6 +415,7 @@ int memory(const memory_arguments& a) {
     return fail("give a scenario, --model NAME, or a shape with at least --layers and --dim; "
                 "--list shows the models",
                 exit_usage);
+  if (const auto experts = experts_of(a)) return show_experts(*experts, a.json);
   const auto choices = choices_of(a);
   if (!choices) return exit_bad_input;
   if (!a.json) {

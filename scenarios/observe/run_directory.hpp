@@ -48,12 +48,12 @@ class run_directory {
 public:
   /// The files that a run may write. With `force`, create() removes these and
   /// checkpoints/epoch-N.ckpt from an existing directory, and no other file.
-  static constexpr std::array<std::string_view, 18> known_files{
-      "run.yaml",         "summary.json",        "metrics.csv",      "metrics.prom",
-      "events.jsonl.zst", "transfers.jsonl.zst", "epochs.csv",       "ledger.csv",
-      "rounds.csv",       "peers.csv",           "final.ckpt",       "report.html",
-      "curves.svg",       "contributions.csv",   "contribution.txt", "traffic.csv",
-      "cases.jsonl",      "guard.jsonl"};
+  static constexpr std::array<std::string_view, 19> known_files{
+      "run.yaml",         "summary.json",        "metrics.csv", "metrics.prom",
+      "events.jsonl.zst", "transfers.jsonl.zst", "epochs.csv",  "ledger.csv",
+      "rounds.csv",       "peers.csv",           "final.ckpt",  "report.html",
+      "curves.svg",       "contributions.csv",   "experts.csv", "contribution.txt",
+      "traffic.csv",      "cases.jsonl",         "guard.jsonl"};
 
   /// Checks that a run may write to `path`; a failure is a user's error.
   /// Errors: the path exists and `force` is not set; it is no directory; nothing can be written.

@@ -4,6 +4,7 @@
 #include "actors/experts/probes.hpp"
 #include "actors/pipeline/observations.hpp"
 #include "kernels/base/rng.hpp"
+#include "scenarios/methods/experts.hpp"
 #include "scenarios/record/verify_data.hpp"
 #include "scenarios/runner/runner.hpp"
 #include "scenarios/schema/load.hpp"
@@ -12,6 +13,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <string>
 #include <utility>
@@ -123,6 +125,23 @@ TEST_CASE("a swarm of experts streams its samples and commits each of them once"
   CHECK(verified.committed == run.used);
   CHECK(verified.partial == 0);
   CHECK(std::filesystem::exists(folder / "run" / "final.ckpt"));
+  // A line for each expert, and one of names.
+  const auto table = slurp(folder / "run" / "experts.csv");
+  CHECK(std::count(table.begin(), table.end(), '\n') == 10);
+}
+
+TEST_CASE("the memory of a host of experts is that of its experts and copies") {
+  const scratch_folder folder;
+  const expert_swarm what;
+  const auto loaded = scenarios::load_text(what.yaml(folder), "experts.yaml");
+  REQUIRE(loaded.value);
+  const auto memory = scenarios::memory_of_experts(*loaded.value);
+  CHECK(memory.experts == 9);
+  CHECK(memory.hosts == 4);
+  CHECK(memory.parameters == 24 * 8 * 8 + 25 * 8);
+  CHECK(memory.expert == 3 * 4 * memory.parameters);    // with the two moments of adamw
+  CHECK(memory.of_host == 3 * (1 + 2) * memory.expert); // three experts, and two copies of each
+  CHECK(scenarios::memory_of_experts(scenarios::scenario{}).experts == 0);
 }
 
 TEST_CASE("a swarm of experts that come and go learns text and loses no sample") {

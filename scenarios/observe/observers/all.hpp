@@ -41,6 +41,8 @@ result<std::unique_ptr<run_observer>> metric_rows(run_books& books);
 result<std::unique_ptr<run_observer>> traffic(run_books& books);
 /// contributions.csv.
 result<std::unique_ptr<run_observer>> contributions(run_books& books);
+/// The use of the experts of a mixture, and experts.csv.
+result<std::unique_ptr<run_observer>> experts(run_books& books);
 /// events.jsonl.zst.
 result<std::unique_ptr<run_observer>> events(run_books& books);
 /// transfers.jsonl.zst.

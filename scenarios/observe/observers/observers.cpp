@@ -16,6 +16,7 @@ std::vector<make_observer>& list() {
       observing::traffic,   observing::contributions, observing::events,
       observing::transfers, observing::epochs,        observing::accusations,
       observing::cases,     observing::security,      observing::guard_rounds,
+      observing::experts,
   };
   return all;
 }
