@@ -9,6 +9,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -82,6 +83,8 @@ public:
   virtual void case_event(const scenarios::case_event& what) = 0;
   /// More is known about a Byzantine-tolerant round. It replaces what an earlier call told.
   virtual void guarded_round(const scenarios::guarded_round&) {}
+  /// The host holds this stage of a pipeline from now on. Empty: it leaves its stage for another.
+  virtual void stage_held(duration, std::string_view, std::optional<std::uint32_t>) {}
   virtual void transfer(const heard_transfer& what) = 0;
   /// Whether the listener wants the bytes that hosts sent so far, which take time to collect.
   /// Called at each row of metrics. At the end traffic() is called in any case.

@@ -178,7 +178,7 @@ result<void> read_log(const fs::path& directory, bool local, run_listener& into,
   const auto read =
       read_events(directory,
                   {"host_started", "host_killed", "phase_changed", "round_ended", "round",
-                   "contributed", "fault_begins", "fault_ends"},
+                   "contributed", "fault_begins", "fault_ends", "stage_joined", "stage_left"},
                   [&](const json& line) {
                     const std::string what = line.at("what");
                     const duration time = ns(line.at("time_ns"));
@@ -198,6 +198,11 @@ result<void> read_log(const fs::path& directory, bool local, run_listener& into,
                       const std::string host = line.at("host"), phase = line.at("phase");
                       if (phase == "gone" && !lives) into.host_ended(time, host, "left");
                       into.phase(time, host, phase);
+                    } else if (what == "stage_joined") {
+                      into.stage_held(time, line.at("host").get<std::string>(),
+                                      line.at("stage").get<std::uint32_t>());
+                    } else if (what == "stage_left") {
+                      into.stage_held(time, line.at("host").get<std::string>(), std::nullopt);
                     } else if (what == "round_ended") {
                       const std::string host = line.at("host"), group = line.at("group"),
                                         outcome = line.at("outcome"), reason = line.at("reason");

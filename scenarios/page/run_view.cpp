@@ -42,6 +42,7 @@ std::uint32_t run_view::state::word_list::of(std::string_view word) {
 void run_view::state::reach(std::int64_t time) {
   for (unsigned i = axis.reach(time); i > 0; --i) {
     for (auto& [regions, bytes] : flows) bytes.widen();
+    stages.widen();
     for (unit& one : units) {
       one.time.widen();
       one.loss.widen();
@@ -129,6 +130,7 @@ void run_view::state::keep_latest(std::int64_t time, std::uint32_t host, std::st
 void run_view::state::settle() {
   for (std::uint32_t i = 0; i < hosts.size(); ++i)
     if (hosts[i].alive) leave_phase(hosts[i], i, axis.end());
+  stages.settle(axis);
 }
 
 run_view::run_view() : state_(std::make_unique<state>()) {
@@ -215,6 +217,7 @@ void run_view::host_ended(duration time, std::string_view host, std::string_view
   auto& [lock, s, index, who] = on;
   if (!who.alive) return;
   s.leave_phase(who, index, time.count());
+  s.stages.gone(s.axis, time.count(), index);
   who.alive = false;
   who.phase = -1;
   who.lived += time.count() - who.born;
@@ -381,6 +384,12 @@ void run_view::guarded_round(const scenarios::guarded_round& what) {
   state_->guards.add(what);
 }
 
+void run_view::stage_held(duration time, std::string_view host,
+                          std::optional<std::uint32_t> stage) {
+  const state::seen_host seen(*state_, time, host);
+  seen.s.stages.holds(seen.s.axis, time.count(), seen.index, stage);
+}
+
 void run_view::transfer(const heard_transfer& what) {
   std::lock_guard lock(state_->guard);
   state& s = *state_;
@@ -486,6 +495,7 @@ std::vector<run_view::section> run_view::sections() {
                            {"growth", s.growth_text()},
                            {"latest", s.latest_text()}};
   if (!s.facts.shown.empty()) out.push_back({"pictures", s.pictures_text()});
+  if (!s.stages.stages().empty()) out.push_back({"stages", s.stages_text()});
   if (s.nodes) out.push_back({"nodes", s.nodes_text()});
   return out;
 }

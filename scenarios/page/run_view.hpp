@@ -20,6 +20,7 @@
 //   traffic       bytes by host, region and class
 //   links         the share of each line's rate that bulk transfers used
 //   flows         bulk bytes from region to region over time, and the delays between regions
+//   stages        the hosts of each stage over time, and moves; only for pipelines
 //   growth        the samples of each host (or group) over time
 //   latest        the newest arrivals and ends of hosts
 //   nodes         each life of each host; only for a cluster
@@ -56,6 +57,8 @@ public:
              std::span<const std::string> hosts) override;
   void case_event(const scenarios::case_event& what) override;
   void guarded_round(const scenarios::guarded_round& what) override;
+  void stage_held(duration time, std::string_view host,
+                  std::optional<std::uint32_t> stage) override;
   void transfer(const heard_transfer& what) override;
   bool wants_traffic() override;
   void traffic(std::span<const sent_bytes> all) override;

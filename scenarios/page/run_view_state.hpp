@@ -6,6 +6,7 @@
 #include "scenarios/observe/guard_book.hpp"
 #include "scenarios/page/run_facts.hpp"
 #include "scenarios/page/run_view.hpp"
+#include "scenarios/page/stage_columns.hpp"
 #include "scenarios/page/thinned_rows.hpp"
 #include "scenarios/page/time_bins.hpp"
 
@@ -152,6 +153,7 @@ struct run_view::state {
   std::uint64_t faults_left_out = 0;
   case_book cases;
   guard_book guards;
+  stage_columns stages;
   std::map<std::pair<std::string, std::string>, std::array<std::uint64_t, 4>> region_bytes;
   /// Bulk bytes from region to region over time.
   std::map<std::pair<std::uint32_t, std::uint32_t>, time_bins<1>> flows;
@@ -184,6 +186,7 @@ struct run_view::state {
   std::string cases_text() const;
   std::string guard_text() const;
   std::string pictures_text() const;
+  std::string stages_text() const;
   std::string traffic_text() const;
   std::string links_text() const;
   std::string flows_text() const;

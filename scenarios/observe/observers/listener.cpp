@@ -1,4 +1,5 @@
 #include "actors/averaging/observations.hpp"
+#include "actors/pipeline/observations.hpp"
 #include "actors/reasons.hpp"
 #include "actors/training/observations.hpp"
 #include "scenarios/observe/observers/all.hpp"
@@ -16,6 +17,10 @@ public:
     if (const auto* x = actors::get_if<actors::round_ended>(&seen.what))
       to_.round_ended(seen.time, {seen.host, x->group.hex(), x->epoch,
                                   actors::to_string(x->outcome), actors::to_string(x->reason)});
+    else if (const auto* joined = actors::get_if<actors::stage_joined>(&seen.what))
+      to_.stage_held(seen.time, seen.host, joined->stage);
+    else if (actors::holds_alternative<actors::stage_left>(seen.what))
+      to_.stage_held(seen.time, seen.host, std::nullopt);
   }
   void on_peer_started(const seen_peer& seen) override { to_.host_started(seen.time, seen.host); }
   void on_peer_left(const seen_peer& seen) override {

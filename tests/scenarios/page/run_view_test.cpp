@@ -145,6 +145,34 @@ TEST_CASE("rounds that went wrong or took long are kept with their members and t
   CHECK(lost["transfers"]["rows"][1]["why"] == "uplink of home-0");
 }
 
+TEST_CASE("a view has the hosts of each stage of a pipeline over time, and their moves") {
+  run_view view;
+  view.begun(yaml(3));
+  CHECK(!document(view).contains("stages"));
+  for (const char* host : {"home-0", "home-1", "home-2"}) view.host_started(0s, host);
+  view.stage_held(0s, "home-0", 0);
+  view.stage_held(0s, "home-1", 0);
+  view.stage_held(10s, "home-2", 1);
+  view.stage_held(20s, "home-1", std::nullopt);
+  view.stage_held(22s, "home-1", 1);
+  view.host_ended(30s, "home-2", "machine_killed");
+  view.metrics_row("40,3,100,1,2.5,,1,1,2,1,1,0,0,0,0,0,0,0,0,0,0\n");
+  const auto stages = document(view).at("stages");
+  const auto hosts_at = [&](std::size_t stage, double second) -> double {
+    return stages.at("hosts").at(stage).at(
+        static_cast<std::size_t>(second / stages.at("bin").get<double>()));
+  };
+  CHECK(hosts_at(0, 5) == 2);
+  CHECK(hosts_at(0, 35) == 1);
+  CHECK(hosts_at(1, 5) == 0);
+  CHECK(hosts_at(1, 25) == 2);
+  CHECK(hosts_at(1, 35) == 1);
+  CHECK(stages.at("places") == json::parse(R"([[0,"home-0",40,true],[0,"home-1",20,false],)"
+                                           R"([1,"home-1",18,true],[1,"home-2",20,false]])"));
+  CHECK(stages.at("moved") == 1);
+  CHECK(stages.at("moves") == json::parse(R"([[22,"home-1",0,1]])"));
+}
+
 TEST_CASE("a hundred thousand peers are groups, and the document stays small") {
   constexpr std::uint64_t peers = 100'000;
   run_view view;

@@ -18,6 +18,7 @@ import { learns, objective, speed } from "./objective";
 import { hasPeer, peerPanel } from "./peer";
 import { hasPictures, picturesPanel } from "./pictures";
 import { roundsOverTime, roundTable, whyRoundsFail } from "./rounds";
+import { hasStages, stagesPanel } from "./stages";
 import { active, bubbles, leaderboard, lossByParticipant, sessions } from "./swarm";
 import { followMoment, pause, timeBar } from "./time_bar";
 import type { View } from "./view";
@@ -50,6 +51,7 @@ const parts: Part[] = [
   { id: "people", title: "Participants", panels: [
     { id: "peer", title: "One participant", draw: peerPanel, when: hasPeer },
     { id: "sessions", title: "Sessions", draw: sessions },
+    { id: "stages", title: "Stages of the model", draw: stagesPanel, when: hasStages },
     { id: "map", title: "Where they are, and what they send", draw: map, when: hasMap },
     { id: "leaderboard", title: "Contributions", draw: leaderboard },
     { id: "cases", title: "Who did what", draw: cases, when: hasCases },

@@ -256,6 +256,15 @@ export interface Pictures {
   drawn: { epoch: number; png: string }[];
 }
 
+/** The stages of a pipeline: hosts by stage and bin, [stage, host, seconds held, now], and moves [time, host, from, to]. */
+export interface Stages {
+  bin: number;
+  hosts: number[][];
+  places: [number, string, number, boolean][];
+  moved: number;
+  moves: [number, string, number, number][];
+}
+
 export interface View {
   run: Run;
   scenario: string;
@@ -269,6 +278,7 @@ export interface View {
   cases?: Cases;
   guard?: Guard;
   pictures?: Pictures;
+  stages?: Stages;
   traffic: Traffic | null;
   links: Links | null;
   /** Runs of an earlier version do not have these three. */
