@@ -1,4 +1,4 @@
-// The stages of a pipeline: how many hosts each has had, who holds it, and who has moved.
+// The stages of a pipeline, with the hosts of each over time, the hosts that hold it, and the moves.
 
 import * as Plot from "@observablehq/plot";
 import { asTable, bands, chart, type Context, faultLegend, legend, nothing, palette, timeAxis } from "./chart";
