@@ -125,6 +125,7 @@ caf::behavior stage_peer::make_behavior() {
           decide();
         }
         if (t.kind == rebalance_timer) {
+          rebalances_ = true;
           read_stages();
           set_timer(options_.rebalance_every, rebalance_timer);
         }

@@ -188,6 +188,7 @@ private:
   std::uint64_t least_epoch_ = 0;     // the epoch that the peer had in the stage it has left
   // Before a round the peer waits for these records, and before a move for those of its stage.
   bool reads_own_ = false, reads_trainers_ = false, may_move_ = false;
+  bool rebalances_ = false;   // the time of a move has come, and the summaries are being read
   duration read_{};           // the time of that look-up
   std::uint32_t choices_ = 0; // looks at the loads before the peer has chosen a stage
 };

@@ -27,7 +27,8 @@ void stage_peer::receive_summaries(const found& m) {
   }
   if (mode_ == mode::choosing) return choose_stage();
   if (mode_ == mode::joining) return join();
-  if (!state_ || moves_to_ || !due_transfer()) return;
+  // Otherwise the look was that of a peer that joined, and the loads of its swarm may be new.
+  if (!std::exchange(rebalances_, false) || !state_ || moves_to_ || !due_transfer()) return;
   may_move_ = true;
   read_own_stage();
 }
