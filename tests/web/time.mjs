@@ -183,7 +183,7 @@ const lost = await page.$("#panel-failures tbody tr:has-text('host lost')");
 await lost.click();
 await until("who was lost", () => page.isVisible("#panel-peer"));
 check(await page.isVisible("#back"), "a failure sets no moment");
-await page.keyboard.press("Escape");
+await settled(() => page.keyboard.press("Escape"));
 await page.click("#panel-objective .fault-name");
 await until("the fault's moment", () => page.isVisible("#back"));
 check((await page.textContent("#time .clock")) === "16 s", `the first fault is at ${await page.textContent("#time .clock")}`);
