@@ -2,7 +2,6 @@
 
 #include "actors/dht/host_record.hpp"
 #include "actors/dht/messages.hpp"
-#include "actors/experts/expert_trainer_stream.hpp"
 #include "actors/inference/activations.hpp"
 #include "actors/observe.hpp"
 #include "kernels/base/check.hpp"

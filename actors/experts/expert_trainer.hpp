@@ -25,7 +25,7 @@
 #include "actors/experts/observations.hpp"
 #include "actors/experts/trainer_record.hpp"
 #include "actors/protocol_actor.hpp"
-#include "actors/training/shard_client.hpp"
+#include "actors/training/shard_io.hpp"
 #include "kernels/learn/mixture_network.hpp"
 
 #include <cstdint>
@@ -108,7 +108,8 @@ private:
     shard_timer,
     trunk_timer
   };
-  struct stream; // the samples of the data shard
+  template <class Peer>
+  friend class shard_io;
   struct row_search {
     std::size_t row = 0;
     expert_search by;
@@ -212,7 +213,7 @@ private:
   rng draws_;
 
   // A run with a data shard.
-  std::unique_ptr<stream> stream_; // null with options_.samples
+  std::unique_ptr<sample_stream<expert_trainer>> stream_; // null with options_.samples
   static constexpr std::uint64_t shard_token = ~std::uint64_t{0};
   void (expert_trainer::*then_)() = nullptr; // after the trunk is computed
   swarm_samples learnt_;

@@ -2,7 +2,7 @@
 #include "actors/data/observations.hpp"
 #include "actors/data/sample_ranges.hpp"
 #include "actors/dht/host_record.hpp"
-#include "actors/experts/expert_trainer_stream.hpp"
+#include "actors/experts/expert_trainer.hpp"
 #include "actors/observe.hpp"
 #include "actors/pipeline/observations.hpp"
 #include "actors/training/observations.hpp"
@@ -18,7 +18,8 @@ namespace shoal::actors {
 expert_trainer::~expert_trainer() = default;
 
 void expert_trainer::begin_run() {
-  stream_ = std::make_unique<stream>(*this);
+  stream_ = std::make_unique<sample_stream<expert_trainer>>(*this, options_.dht, options_.shard,
+                                                            shard_timer, shard_token);
   here().observe(phase_changed{peer_phase::joining, 0, {}});
   refresh();
 }

@@ -1,6 +1,5 @@
 #include "actors/pipeline/pipeline_trainer.hpp"
 
-#include "actors/data/data_shard.hpp"
 #include "actors/data/observations.hpp"
 #include "actors/data/sample_ranges.hpp"
 #include "actors/dht/host_record.hpp"
@@ -66,27 +65,6 @@ payload bytes_of(const sample_job& job) {
 
 } // namespace
 
-/// The trainer's side of the data shard's protocol. Samples of the batch under way count as
-/// computed, so that their leases are renewed.
-struct pipeline_trainer::stream final : shard_client::io {
-  explicit stream(pipeline_trainer& owner) : of(owner), shard(*this, owner.options_.shard, held) {}
-  void send(const caf::actor& to, caf::message content) override {
-    of.send(to, std::move(content));
-  }
-  const caf::actor& self() override { return of.address(); }
-  void watch(const caf::actor& whom) override { of.monitor(whom); }
-  void unwatch(const caf::actor& whom) override { of.demonitor(whom); }
-  void look_up_shards() override {
-    of.send(of.options_.dht, lookup{std::string{data_shard_key}, of.address(), shard_token});
-  }
-  void look_up_shards_in(duration wait) override { of.set_timer(wait, shard_timer); }
-  bool failpoint(std::string_view branch) override { return of.here().failpoint(branch); }
-
-  pipeline_trainer& of;
-  held_samples held;
-  shard_client shard;
-};
-
 pipeline_trainer::~pipeline_trainer() = default;
 
 pipeline_trainer::pipeline_trainer(caf::actor_config& config, host& on,
@@ -112,7 +90,9 @@ void pipeline_trainer::on_exit() {
 }
 
 caf::behavior pipeline_trainer::make_behavior() {
-  if (!options_.samples) stream_ = std::make_unique<stream>(*this);
+  if (!options_.samples)
+    stream_ = std::make_unique<sample_stream<pipeline_trainer>>(*this, options_.dht, options_.shard,
+                                                                shard_timer, shard_token);
   here().observe(phase_changed{peer_phase::joining, 0, {}});
   refresh();
   return {

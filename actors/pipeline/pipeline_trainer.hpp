@@ -30,7 +30,7 @@
 #include "actors/pipeline/stage_model.hpp"
 #include "actors/pipeline/stage_wiring.hpp"
 #include "actors/protocol_actor.hpp"
-#include "actors/training/shard_client.hpp"
+#include "actors/training/shard_io.hpp"
 #include "actors/training/workload.hpp"
 #include "kernels/compress/codec.hpp"
 
@@ -88,7 +88,8 @@ public:
 
 private:
   enum timer : std::uint32_t { refresh_timer, task_timer, shard_timer };
-  struct stream; // the samples of the data shard
+  template <class Peer>
+  friend class shard_io;
   struct known_peer {
     caf::actor address;
     std::uint32_t stage = 0;
@@ -161,7 +162,7 @@ private:
   std::uint64_t part_ = 0;        // samples of the last part that was closed
   trainer_record told_;           // the last one
   bool joined_ = false, draining_ = false;
-  std::unique_ptr<stream> stream_; // null with options_.samples
+  std::unique_ptr<sample_stream<pipeline_trainer>> stream_; // null with options_.samples
   /// A download of all stages' states.
   struct gathering {
     std::uint64_t epoch = 0;

@@ -16,12 +16,8 @@
 
 namespace shoal::actors {
 
-void training_peer::shard_effects::look_up_shards() {
-  of_.send(of_.parts_->dht, lookup{std::string{data_shard_key}, of_.address(), shard_token});
-}
-
 training_peer::parts::parts(training_peer& of, std::shared_ptr<state_pool> with, caf::actor node)
-    : pool(std::move(with)), dht(std::move(node)), effects(of),
+    : pool(std::move(with)), dht(std::move(node)), effects(of, dht, shard_timer, shard_token),
       shard(effects,
             {of.traits_.streams_samples, of.options_.prefetch_samples, of.options_.min_refresh,
              of.options_.max_refresh, of.options_.find_shard},

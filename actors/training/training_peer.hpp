@@ -228,7 +228,8 @@ private:
   };
   enum token : std::uint64_t { progress_token, shard_token };
   struct parts;
-  class shard_effects;
+  template <class Peer>
+  friend class shard_io;
 
   void on_tick(const tick& message);
   void on_down(const caf::actor_addr& whom) override;
