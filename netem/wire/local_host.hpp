@@ -41,6 +41,8 @@ public:
   void introduce(const caf::actor& service);
   void join(const address& where);
   void leave();
+  /// Whether a callback of a control request runs.
+  bool answers_requests() const { return requests_.use_count() > 1; }
   bool has_links() const { return !state_.lock()->links.all().empty(); }
   std::vector<connected_peer> connected_peers() const {
     return state_.lock()->hosts.connected_peers(now());

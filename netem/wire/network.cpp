@@ -34,12 +34,18 @@ void network::use(caf::actor_system& system, fabric& net) {
 }
 
 void network::close() {
-  std::map<host_index, std::shared_ptr<local_host>> all;
+  std::vector<std::shared_ptr<local_host>> all;
   {
     std::lock_guard guard(mutex_);
-    all.swap(hosts_);
+    all.swap(killed_);
+    for (auto& [host, each] : hosts_) all.push_back(std::move(each));
+    hosts_.clear();
   }
-  for (auto& [host, each] : all) each->close();
+  for (const auto& each : all) each->close();
+  // A callback that has begun holds its host, and goes on to use the fabric.
+  for (const auto& each : all)
+    while (each.use_count() > 1 || each->answers_requests())
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
 result<void> network::open(host_index host, host_options options) {
@@ -109,7 +115,7 @@ void network::killed(host_index host, kill_scope scope) {
   if (scope == kill_scope::machine) return;
   {
     std::lock_guard guard(mutex_);
-    hosts_.erase(host);
+    if (hosts_.erase(host) > 0) killed_.push_back(at);
   }
   at->close();
 }

@@ -173,7 +173,8 @@ public:
 
   /// Must be called first. `net` has this network as its carrier.
   void use(caf::actor_system& system, fabric& net);
-  /// Stops all sending and receiving. Must be called before `net` and its actor system are
+  /// Stops all sending and receiving. Returns when none of the network's callbacks runs any more,
+  /// so a callback must not call it. Must be called before `net` and its actor system are
   /// destroyed.
   void close();
 
@@ -200,8 +201,9 @@ private:
   std::shared_ptr<local_host> host_at(host_index host) const;
 
   std::shared_ptr<context> shared_;
-  mutable std::mutex mutex_; // guards hosts_
+  mutable std::mutex mutex_; // guards the members below
   std::map<host_index, std::shared_ptr<local_host>> hosts_;
+  std::vector<std::shared_ptr<local_host>> killed_; // until close()
 };
 
 } // namespace shoal::netem::wire

@@ -120,6 +120,8 @@ struct runner::state {
   std::string contribution;        // signed text of `contributed`, with options.node->sign
 
   ~state() {
+    // Callbacks of the network use the members until then, `in` among them.
+    if (in) in->stop();
     // Actor addresses must not outlive their world.
     peers.clear();
     nodes.clear();

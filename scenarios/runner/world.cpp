@@ -308,8 +308,7 @@ world::world(world_options options)
   pool_ = std::make_unique<compute_pool>(options_.compute_threads, options_.prepare_compute_thread);
 }
 
-world::~world() {
-  // Ends every actor in the ordinary way, so that no actor outlives the world.
+void world::stop() {
   net_->stop_reporting();
   auto hosts = [this] {
     std::lock_guard guard(mutex_);
@@ -319,6 +318,11 @@ world::~world() {
   }();
   for (auto index : hosts) net_->kill(index, netem::kill_scope::process);
   if (wire_) wire_->close();
+}
+
+world::~world() {
+  // No actor may outlive the world.
+  stop();
   pool_.reset();
   clock_.settle();
   clock_.clock().cancel_all();

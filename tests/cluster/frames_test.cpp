@@ -19,9 +19,11 @@
 #include <grpcpp/security/credentials.h>
 
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
+#include <thread>
 
 using namespace shoal;
 using namespace shoal::cluster;
@@ -66,7 +68,8 @@ class lone_host {
 public:
   explicit lone_host(const std::string& name,
                      std::uint64_t most_frames = wire_options{}.most_frames,
-                     std::size_t most_named = wire_options{}.most_named)
+                     std::size_t most_named = wire_options{}.most_named,
+                     std::function<void()> on_refused = {})
       : config_(netem::time_mode::wall_clock, 1) {
     actors::register_messages(config_);
     system_ = std::make_unique<caf::actor_system>(config_);
@@ -76,6 +79,9 @@ public:
     wire.utc_ns = swarm::utc_ns;
     wire.most_frames = most_frames;
     wire.most_named = most_named;
+    if (on_refused)
+      wire.on_refused = [on_refused](netem::host_index, const std::string&, refusal,
+                                     const std::string&, bool) { on_refused(); };
     over_ = std::make_unique<network>(wire);
     netem::fabric_options options;
     options.over = over_.get();
@@ -142,6 +148,8 @@ public:
   netem::fabric& net() { return *net_; }
   network_counts counts() const { return over_->counts(); }
   void leave() { over_->leave(host_); }
+  void join(std::uint16_t port) { over_->join(host_, {"127.0.0.1", port}); }
+  void close() { over_->close(); }
   const caf::actor& where() const noexcept { return where_; }
 
   hello hello_of(const std::string& name, std::uint64_t link) const {
@@ -530,4 +538,18 @@ TEST_CASE("a host that sends too many frames is read at the allowed pace") {
   CHECK(lab.counts().links_open == 2);
   honest.send(0, push_frame(lab, 4, to, 2));
   CHECK(lab.wait_until([&] { return lab.senders().size() == batches * batch + 1; }));
+}
+
+TEST_CASE("a network is closed only when none of its callbacks runs any more") {
+  std::atomic<bool> begun{false}, over{false};
+  const auto slow = [&] {
+    begun = true;
+    std::this_thread::sleep_for(300ms);
+    over = true;
+  };
+  lone_host lab("lab", wire_options{}.most_frames, wire_options{}.most_named, slow);
+  lab.join(free_port());
+  REQUIRE(wait_until([&] { return begun.load(); }));
+  lab.close();
+  CHECK(over);
 }
