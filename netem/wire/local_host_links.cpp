@@ -1,6 +1,7 @@
 #include "netem/coordinator.hpp"
 #include "netem/fabric.hpp"
 #include "netem/wire/clean_text.hpp"
+#include "netem/wire/end_reasons.hpp"
 #include "netem/wire/local_host.hpp"
 #include "netem/wire/send_control_request.hpp"
 
@@ -213,7 +214,7 @@ void local_host::end_banned() {
 
 void local_host::remove_host(host_index host) {
   const auto links = state_.lock()->links.with(host);
-  for (const auto& each : links) end(each, "it has ended");
+  for (const auto& each : links) end(each, std::string(has_ended));
   state_.lock()->forget(host);
   all_->net->gone(host_, host, {}, true);
   all_->net->remote_died(host);

@@ -1,6 +1,7 @@
 // A process of a cluster: its links with other hosts, its reports and its answers to operators.
 #include "actors/trust/identity.hpp"
 #include "netem/wire/certificates.hpp"
+#include "netem/wire/end_reasons.hpp"
 #include "netem/wire/signing_key.hpp"
 #include "scenarios/record/version.hpp"
 #include "scenarios/runner/bans_file.hpp"
@@ -20,7 +21,7 @@ namespace {
 
 /// A failure to dial in the words of an operator. gRPC says 'failed to connect to all addresses;
 /// last error: UNKNOWN: ipv4:127.0.0.1:7000: Failed to connect to remote host: Connection refused'.
-std::string dial_text(const std::string& from_grpc) {
+std::string in_plain_words(const std::string& from_grpc) {
   constexpr std::pair<std::string_view, const char*> known[] = {
       {"Connection refused", "nothing listens there yet"},
       {"No route to host", "there is no route to it"},
@@ -29,6 +30,7 @@ std::string dial_text(const std::string& from_grpc) {
       {"Deadline Exceeded", "it does not answer"},
       {"Connection reset by peer", "it closed the connection"},
       {"Socket closed", "it closed the connection"},
+      {"Cancelled on the server side", "it closed the connection"},
       {"DNS resolution failed", "no name service knows it"},
       {"Name or service not known", "no name service knows it"}};
   for (const auto& [part, meaning] : known)
@@ -82,10 +84,15 @@ real_network runner::state::network_between_hosts() {
   wire.on_down = [this, say, say_deserted, peer_name](netem::host_index,
                                                       const netem::wire::connected_peer& other,
                                                       const std::string& why) {
-    // At the end of a run all hosts end, one after the other. That is no loss.
-    if (!draining) say(fmt::format("lost {}: {}", peer_name(other), why));
+    const bool ended = why == netem::wire::has_ended;
+    // At the end of a run all hosts end, one after the other.
+    if (!draining)
+      say(ended ? fmt::format("{} has ended", peer_name(other))
+                : fmt::format("lost {}: {}", peer_name(other), in_plain_words(why)));
     {
       std::lock_guard guard(watching);
+      // Nobody expects a host that has ended to answer.
+      if (ended) unreached.insert(other.address);
       if (over || !may_be_deserted() || !deserted.lost(other.name, in->clock().now()) ||
           goal.reached())
         return;
@@ -107,7 +114,7 @@ real_network runner::state::network_between_hosts() {
       if (!unreached.insert((of_swarm ? std::string{} : where) + what).second) return;
     }
     auto line = why == netem::wire::refusal::none
-                    ? fmt::format("no link with {}: {}", where, dial_text(text))
+                    ? fmt::format("no link with {}: {}", where, in_plain_words(text))
                     : fmt::format("no link with {}: {}{}{}", where, name_of(why),
                                   text.empty() ? "" : ", ", text);
     if (!fatal && why == netem::wire::refusal::name_taken)
