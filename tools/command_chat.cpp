@@ -42,6 +42,7 @@ struct chat_arguments {
   std::optional<std::string> prompt, http, token_file;
   std::uint64_t servers = 3;
   bool push = false;
+  double check = 0;
   std::uint32_t tokens = 200;
   learn::sampling_options sampling{.temperature = 0};
   std::uint64_t seed = 1;
@@ -284,6 +285,10 @@ int chat(const chat_arguments& arguments) {
     return fail("--http and --prompt: serve texts over HTTP, or write one text", exit_usage);
   if (arguments.token_file && !arguments.http)
     return fail("--token-file is for --http", exit_usage);
+  if (arguments.check > 0 && arguments.join.empty())
+    return fail("--check is for the servers of others: name a host of their swarm with --join "
+                "HOST:PORT",
+                exit_usage);
   if (auto valid = learn::validate(arguments.sampling); !valid)
     return fail(valid.error(), exit_usage);
   if (std::any_of(arguments.stops.begin(), arguments.stops.end(),
@@ -296,6 +301,7 @@ int chat(const chat_arguments& arguments) {
   const auto model = options.model;
   options.weights = arguments.model.format();
   options.push = arguments.push;
+  options.check = arguments.check;
   if (!options.place)
     options.servers =
         split_layers(static_cast<std::uint32_t>(model->model->layers()), arguments.servers);
@@ -363,6 +369,14 @@ void add_chat(CLI::App& app, action& chosen) {
   command->add_flag("--push", arguments->push,
                     "each server sends its output to the next one, too, which saves half of the "
                     "round trips");
+  command
+      ->add_option("--check", arguments->check,
+                   "with --join: after this share of the tokens other servers compute the text "
+                   "again, and a server that computes wrongly gets no more work. Words appear when "
+                   "they are checked")
+      ->type_name("SHARE")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 1.0));
   command
       ->add_option("--prompt", arguments->prompt,
                    "write one text after this, and end (default: read lines from stdin)")

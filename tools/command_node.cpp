@@ -1,11 +1,10 @@
 // shoal node: one host of a swarm of real hosts.
-#include "actors/conduct/conducts.hpp"
 #include "scenarios/observe/summary.hpp"
 #include "scenarios/runner/bans_file.hpp"
 #include "scenarios/runner/runner.hpp"
-#include "scenarios/schema/diagnostic.hpp"
 #include "tools/arguments.hpp"
 #include "tools/commands.hpp"
+#include "tools/conduct_argument.hpp"
 #include "tools/exit_codes.hpp"
 #include "tools/interrupts.hpp"
 #include "tools/live_line.hpp"
@@ -32,7 +31,8 @@ struct node_arguments {
   runner_arguments runner;
   key_arguments keys;
   place_arguments place;
-  std::string name, group, uplink, relay, conduct;
+  std::string name, group, uplink, relay;
+  conduct_argument conduct;
   bool shape = false, pace = false;
 };
 
@@ -93,16 +93,8 @@ int run(node_arguments arguments) {
                   exit_usage);
     node.relay_bytes = size->bytes;
   }
-  if (!arguments.conduct.empty() && actors::conducts().find(arguments.conduct) == nullptr) {
-    std::vector<std::string> names;
-    for (const auto& each : actors::conducts().all()) names.push_back(each.name);
-    return fail(
-        fmt::format("--conduct: there is no conduct '{}'; {}", arguments.conduct,
-                    scenarios::did_you_mean(arguments.conduct, names,
-                                            fmt::format("there are {}", fmt::join(names, ", ")))),
-        exit_usage);
-  }
-  options.conduct = arguments.conduct;
+  if (const int code = arguments.conduct.check(); code != exit_ok) return code;
+  options.conduct = arguments.conduct.kind;
   std::unique_ptr<scenarios::metrics_server> server;
   if (const int code = arguments.runner.apply(options, server); code != exit_ok) return code;
   live_line line(isatty(STDERR_FILENO) != 0, wants_colour(STDERR_FILENO));
@@ -188,11 +180,7 @@ void add_node(CLI::App& app, action& chosen) {
   command->add_flag("--shape", arguments->shape,
                     "delay messages as in the scenario's network, before the real one");
   command->add_flag("--pace", arguments->pace, "compute no faster than the scenario's device does");
-  command
-      ->add_option("--conduct", arguments->conduct,
-                   "how this host behaves, to test a swarm of one's own: one of the kinds of "
-                   "peers.GROUP.conduct (default: the scenario's)")
-      ->type_name("KIND");
+  arguments->conduct.add_to(*command, "the scenario's");
   arguments->runner.add_to(*command, "end after this time, as in 90s",
                            "compute threads (default: the cores but one)");
   command->callback([arguments, &chosen] { chosen = [arguments] { return run(*arguments); }; });

@@ -6,6 +6,7 @@
 #include "scenarios/runner/bans_file.hpp"
 #include "tools/arguments.hpp"
 #include "tools/commands.hpp"
+#include "tools/conduct_argument.hpp"
 #include "tools/exit_codes.hpp"
 #include "tools/interrupts.hpp"
 #include "tools/model_argument.hpp"
@@ -31,6 +32,7 @@ struct serve_model_arguments {
   model_argument model;
   place_arguments place;
   key_arguments keys;
+  conduct_argument conduct;
   std::string blocks = "auto", name, drain = "30s";
   std::uint64_t cache = 1 << 20;
   unsigned workers = 1;
@@ -61,6 +63,7 @@ int serve_model(const serve_model_arguments& arguments) {
         exit_usage);
   const auto patience = parse_duration(arguments.drain);
   if (!patience) return fail(fmt::format("--drain: {}", patience.error()), exit_usage);
+  if (const int code = arguments.conduct.check(); code != exit_ok) return code;
   auto place = arguments.place.parse();
   if (!place) return exit_usage;
   scenarios::inference_place here;
@@ -96,6 +99,7 @@ int serve_model(const serve_model_arguments& arguments) {
   options.limits.cache = arguments.cache;
   options.limits.cache_of_one = std::max<std::uint64_t>(arguments.cache / 2, 1);
   options.compute_threads = arguments.workers;
+  if (!arguments.conduct.kind.empty()) options.conducts = {{0, arguments.conduct.kind}};
   const auto say = [name = here.name](const std::string& text) {
     fmt::print(stderr, "{}: {}\n", name, text);
   };
@@ -157,6 +161,7 @@ void add_serve_model(CLI::App& app, action& chosen) {
                    "after Ctrl-C or SIGTERM, time for the texts under way")
       ->type_name("TIME")
       ->capture_default_str();
+  arguments->conduct.add_to(*command, "honest");
   command->callback(
       [arguments, &chosen] { chosen = [arguments] { return serve_model(*arguments); }; });
 }

@@ -44,6 +44,7 @@ void inference_client::on_exit() {
   options_.dht = nullptr;
   options_.on_token = nullptr;
   options_.on_retract = nullptr;
+  options_.on_checked = nullptr;
   servers_.clear();
   queue_.clear();
   now_.reset();

@@ -62,6 +62,9 @@ struct inference_client_config {
   std::function<void(std::uint64_t request, learn::token_id token)> on_token;
   /// Called when the text goes back to its first `kept` tokens. May be empty.
   std::function<void(std::uint64_t request, std::size_t kept)> on_retract;
+  /// Called when other servers have computed all of the first `tokens` of the text, and the outputs
+  /// are the same. May be empty.
+  std::function<void(std::uint64_t request, std::size_t tokens)> on_checked;
 };
 
 class inference_client final : public protocol_actor {
@@ -86,6 +89,7 @@ private:
     std::optional<output_check> check{}; ///< under way
     std::uint64_t passes = 0;            ///< requests of the check
     std::size_t checked = 0;             ///< chain length that was checked last
+    bool sought = false;                 ///< the check has looked up servers
     bool drawn = false;                  ///< whether this token is checked has been decided
     bool ends = false;                   ///< the text is complete, but for its check
   };

@@ -28,6 +28,7 @@ void inference_client::begin_check() {
                      {each.outputs.begin(), each.outputs.end()}});
   now_->check.emplace(std::move(spans), options_.ends->width(), check_tolerance(options_.codec));
   now_->passes = 0;
+  now_->sought = false;
 }
 
 bool inference_client::pump_check() {
@@ -40,10 +41,13 @@ bool inference_client::pump_check() {
                     [&](const server_view& each) { return open->except.contains(each.peer); });
       // Other servers each time, so that two that lie together do not meet for ever.
       const auto route = weighted_route(known, open->layers, routes_);
-      if (route.empty())
+      if (route.empty()) {
+        // Servers may have come since the last look-up; the answer goes on with the check.
+        if (!std::exchange(now_->sought, true)) return ask_servers(), true;
         now_->check->unroutable();
-      else
+      } else {
         now_->check->routed(route);
+      }
     } else if (const auto* request = std::get_if<output_check::request>(&next)) {
       ask_for_pass(*request);
     } else {
@@ -103,7 +107,11 @@ void inference_client::end_check(const output_check::done& found) {
                                  found.found == output_check::verdict::disputed, found.unchecked});
   now.check.reset();
   now.checked = now.chain.length();
-  if (found.found != output_check::verdict::wrong) return;
+  if (found.found != output_check::verdict::wrong) {
+    if (found.found == output_check::verdict::right && found.unchecked == 0 && options_.on_checked)
+      options_.on_checked(now.what.token, now.tokens.size());
+    return;
+  }
   now.checked = 0; // the later spans are not checked yet
   std::size_t kept = now.tokens.size();
   if (found.from) {

@@ -1,5 +1,6 @@
 #include "scenarios/inference/inference_process.hpp"
 
+#include "actors/conduct/conducts.hpp"
 #include "actors/dht/dht_node.hpp"
 #include "actors/dht/messages.hpp"
 #include "actors/inference/blocking_passes.hpp"
@@ -60,6 +61,7 @@ public:
     if (options_.place && client_host_ != nullptr) in_->wire()->leave(in_->index_of(*client_host_));
     bootstrap_ = client_node_ = nullptr;
     servers_.clear();
+    in_->stop(); // callbacks of the network use `in_` until then
     in_.reset();
   }
 
@@ -134,9 +136,25 @@ public:
     config.stop = model_.stop;
     config.dht = client_node_;
     if (!options_.place) config.retry = 50ms; // the servers are about to announce themselves
-    config.on_token = [text](std::uint64_t, learn::token_id token) {
+    config.check = options_.check;
+    config.on_token = [text, checks = options_.check > 0](std::uint64_t, learn::token_id token) {
       std::lock_guard guard(text->guard);
-      if (!text->over && text->what.on_token) text->what.on_token(token);
+      text->unchecked.push_back(token);
+      if (!checks) text->tell(text->told + 1);
+    };
+    config.on_checked = [text](std::uint64_t, std::size_t tokens) {
+      std::lock_guard guard(text->guard);
+      text->tell(tokens);
+    };
+    config.on_retract = [this, text, number](std::uint64_t, std::size_t kept) {
+      std::lock_guard guard(text->guard);
+      const auto wrong = text->take_back(kept);
+      if (wrong == 0) return;
+      in_->clock().at(in_->clock().now(), [this, number, wrong] {
+        finished(number, fmt::format("the last {} tokens are wrong, and the checks before them did "
+                                     "not find that: write the text again",
+                                     wrong));
+      });
     };
     // The client must not end the text before its handles are here.
     std::unique_lock guard(text->guard);
@@ -216,6 +234,7 @@ private:
     const auto text = take(number);
     if (!text) return;
     std::lock_guard guard(text->guard);
+    if (why.empty()) text->tell(text->told + text->unchecked.size());
     if (std::exchange(text->over, true)) return;
     tell(text->client, actors::tick{actors::inference_client::leave, 0});
     text->client = text->reader = nullptr;
@@ -262,6 +281,9 @@ private:
   /// A server without `layers` chooses them itself.
   void start_server(actors::host& on, const caf::actor& node, actors::layer_span layers) {
     actors::inference_server_config config;
+    if (const auto found = options_.conducts.find(servers_.size());
+        found != options_.conducts.end())
+      config.conduct = actors::make_conduct({.kind = found->second}, on);
     config.model = model_.name;
     config.model_digest = digest_;
     if (layers.count() == 0) {
@@ -393,6 +415,13 @@ private:
     options_.on_news({inference_news::kind::missing, number, text, {}});
   }
 
+  /// Whether this is the first check of the text that lacks a server. People read one line of it.
+  bool is_first_gap(std::uint64_t number) {
+    std::lock_guard guard(mutex_);
+    const auto found = texts_.find(number);
+    return found != texts_.end() && !std::exchange(found->second->said_unchecked, true);
+  }
+
   void observe(const actors::host&, const actors::observation& seen) {
     if (actors::holds_alternative<actors::server_drained>(seen)) ++drained_;
     if (const auto* taken = actors::get_if<actors::layers_taken>(&seen)) {
@@ -422,7 +451,11 @@ private:
     }
     const auto news =
         news_of(seen, [this](actors::peer_id server) { return name_of_peer(server); });
-    if (news) options_.on_news(*news);
+    if (!news) return;
+    if (const auto* checked = actors::get_if<actors::outputs_checked>(&seen);
+        checked != nullptr && !checked->disputed && !is_first_gap(checked->request))
+      return;
+    options_.on_news(*news);
   }
 
   static constexpr std::size_t most_names = 4096;

@@ -20,6 +20,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -40,10 +41,11 @@ struct inference_place {
 
 /// An event of a text, for people.
 struct inference_news {
-  enum class kind : std::uint8_t { route, lost, missing } what = kind::route;
+  enum class kind : std::uint8_t { route, lost, missing, checked } what = kind::route;
   std::uint64_t writing = 0; ///< the number that write() returned
   /// route: 'layers 0:2 on server-0, 2:5 on server-1'. lost: 'server-0: the server is gone'.
   /// missing: 'no server holds layers 2:5: waiting for one'.
+  /// checked: 'server-1 computes wrongly: 3 tokens are written again'.
   std::string text;
   struct hop {
     std::string server;
@@ -62,6 +64,12 @@ struct inference_process_options {
   actors::session_limits limits;
   learn::weight_format weights = learn::weight_format::float32;
   bool push = false; ///< servers send outputs to each other, too
+  /// The share of tokens after which other servers compute a text again, as
+  /// inference_client_config::check. A token is told after a check of all layers that covers the
+  /// token, or at the end of the text.
+  double check = 0;
+  /// How servers behave, by their places in `servers`: kinds of actors::conducts().
+  std::map<std::size_t, std::string> conducts;
   duration detection_time = std::chrono::seconds(5);
   duration record_lifetime = std::chrono::minutes(1);
   unsigned compute_threads = 2;

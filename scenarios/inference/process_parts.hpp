@@ -14,6 +14,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstddef>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -29,6 +32,25 @@ struct text_in_work {
   bool over = false;
   writing what;
   caf::actor client, reader;
+  // With checks.
+  std::deque<learn::token_id> unchecked; ///< chosen, and not told yet
+  std::size_t told = 0;                  ///< tokens
+  bool said_unchecked = false;           ///< guarded by the process's mutex
+
+  /// Tells the tokens up to the first `count`. Requires: the guard is held.
+  void tell(std::size_t count) {
+    for (; told < count && !unchecked.empty(); ++told) {
+      const auto token = unchecked.front();
+      unchecked.pop_front();
+      if (!over && what.on_token) what.on_token(token);
+    }
+  }
+  /// The text goes back to its first `kept` tokens. Returns the tokens that were told and are
+  /// wrong. Requires: the guard is held.
+  std::size_t take_back(std::size_t kept) {
+    unchecked.resize(std::min(unchecked.size(), kept > told ? kept - told : 0));
+    return told - std::min(told, kept);
+  }
 };
 
 /// Takes the answer of a client, and ends.
@@ -91,8 +113,8 @@ inline std::string link_name(const netem::wire::connected_peer& other) {
   return other.address.empty() ? other.name : fmt::format("{} ({})", other.name, other.address);
 }
 
-/// The news of a route or of a lost server. Empty for other observations. name_of(peer) names a
-/// server.
+/// The news of a route, of a lost server or of a check. Empty for other observations. name_of(peer)
+/// names a server.
 template <class Name>
 std::optional<inference_news> news_of(const actors::observation& seen, Name name_of) {
   inference_news out;
@@ -104,6 +126,23 @@ std::optional<inference_news> news_of(const actors::observation& seen, Name name
       out.text += fmt::format("{}{} on {}", out.text.empty() ? "layers " : ", ",
                               to_text(hop.layers), out.hops.back().server);
     }
+    return out;
+  }
+  if (const auto* wrong = actors::get_if<actors::wrong_server>(&seen)) {
+    out.what = inference_news::kind::checked;
+    out.writing = wrong->request;
+    out.text = fmt::format("{} computes wrongly: {} token{} written again", name_of(wrong->server),
+                           wrong->retracted, wrong->retracted == 1 ? " is" : "s are");
+    return out;
+  }
+  const auto* checked = actors::get_if<actors::outputs_checked>(&seen);
+  if (checked != nullptr && (checked->disputed || checked->unchecked > 0)) {
+    out.what = inference_news::kind::checked;
+    out.writing = checked->request;
+    out.text = checked->disputed
+                   ? "two servers differ, and no third one decides"
+                   : "no other server holds some of the layers: they are not checked, and "
+                     "words appear at the end";
     return out;
   }
   const auto* lost = actors::get_if<actors::span_lost>(&seen);

@@ -25,11 +25,13 @@ class reef {
 public:
   reef() : keys_({}) {}
 
-  node_process& serve(const std::string& name, const std::string& blocks) {
+  node_process& serve(const std::string& name, const std::string& blocks,
+                      const std::vector<std::string>& more = {}) {
     const auto at =
         fmt::format("127.0.0.1:{}", ports_.try_emplace(name, free_port()).first->second);
     std::vector<std::string> arguments{"serve-model", "random", "--blocks", blocks,
                                        "--listen",    at,       "--keys",   keys_.keys_of(name)};
+    arguments.insert(arguments.end(), more.begin(), more.end());
     for (const auto& [other, port] : ports_)
       if (other != name) {
         arguments.push_back("--join");
@@ -53,9 +55,11 @@ public:
     return std::make_unique<node_process>(keys_.folder().path(), fmt::format("chat-{}", ++lives_),
                                           arguments);
   }
-  std::unique_ptr<node_process> write() {
-    return chat({"--prompt", prompt, "--tokens", std::to_string(tokens), "--temperature", "1",
-                 "--seed", "5"});
+  std::unique_ptr<node_process> write(const std::vector<std::string>& more = {}) {
+    std::vector<std::string> arguments{"--prompt",      prompt, "--tokens", std::to_string(tokens),
+                                       "--temperature", "1",    "--seed",   "5"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return chat(std::move(arguments));
   }
   node_process& server(const std::string& name) { return *servers_.at(name); }
   swarm& keys() { return keys_; }
@@ -164,6 +168,18 @@ TEST_CASE("cluster: a chat waits while no server holds some layers and goes on w
   in.serve("b", "3:5");
   CHECK_MESSAGE(writes->wait(slow_patience) == 0, writes->err());
   CHECK(writes->out() == expected());
+}
+
+TEST_CASE("cluster: a chat with checks tells no word of a server that computes wrongly") {
+  reef in;
+  // The fastest route has one hop, so the client tries this server first.
+  in.serve("a", "0:5", {"--conduct", "wrong_layers"});
+  for (const char* name : {"b", "c"}) in.serve(name, "0:3");
+  for (const char* name : {"d", "e"}) in.serve(name, "3:5");
+  const auto writes = in.write({"--check", "0.05"});
+  CHECK_MESSAGE(writes->wait(slow_patience) == 0, writes->err());
+  CHECK(writes->out() == expected());
+  CHECK_MESSAGE(writes->err().find("[a computes wrongly: ") != std::string::npos, writes->err());
 }
 
 TEST_CASE("cluster: servers that choose their layers hold all of them") {

@@ -2,12 +2,14 @@
 #include "actors/inference/probes.hpp"
 #include "kernels/learn/beam_search.hpp"
 #include "tests/actors/inference/inference_lab.hpp"
+#include "tests/learn/decoder/kinds.hpp"
 #include "tests/learn/decoder/stories.hpp"
 #include "tests/support/reference_data.hpp"
 #include "tests/support/skip.hpp"
 
 #include <algorithm>
 #include <optional>
+#include <set>
 
 using namespace shoal;
 using namespace shoal::actors;
@@ -53,6 +55,14 @@ outcome write_with(const shared_model& model, const std::vector<layer_span>& spa
   return out;
 }
 
+shared_model random_model_of(test::decoder_kind kind) {
+  const learn::decoder model(test::small_decoder(kind, 5, 32));
+  std::vector<float> parameters(kernels::end_of(model.layout()));
+  auto random = stream(11, "model");
+  for (auto& each : parameters) each = static_cast<float>(0.5 * random.normal());
+  return {model, parameters};
+}
+
 const std::vector<layer_span> twice{{0, 2}, {2, 4}, {4, 5}, {0, 1}, {1, 3}, {3, 5}};
 
 } // namespace
@@ -76,6 +86,29 @@ TEST_CASE("every death of one server at every token and protocol point leaves th
   }
   MESSAGE(runs, " deaths, ", with_loss, " of a server that was in use");
   CHECK(with_loss > runs / 2);
+}
+
+TEST_CASE("every death of one server leaves the same text with each kind of layers") {
+  for (const auto kind : test::decoder_kinds) {
+    CAPTURE(static_cast<int>(kind));
+    const auto model = random_model_of(kind);
+    constexpr std::uint32_t count = 10;
+    const auto calm = write_with(model, twice, {3, 4}, count, {});
+    REQUIRE(calm.tokens.size() == count);
+    REQUIRE(std::set<std::int64_t>(calm.tokens.begin(), calm.tokens.end()).size() > 1);
+    std::size_t with_loss = 0, runs = 0;
+    for (const auto point : inference_probes::all)
+      for (std::size_t at = 1; at <= calm.reached.at(point); ++at) {
+        CAPTURE(point);
+        CAPTURE(at);
+        const auto one = write_with(model, twice, {3, 4}, count, {{point, at}});
+        CHECK(one.tokens == calm.tokens);
+        with_loss += one.lost > 0 ? 1 : 0;
+        ++runs;
+      }
+    MESSAGE(runs, " deaths, ", with_loss, " of a server that was in use");
+    CHECK(with_loss > runs / 2);
+  }
 }
 
 TEST_CASE("pairs of deaths leave the same text while each layer has a server") {

@@ -8,6 +8,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <mutex>
 
@@ -141,6 +142,60 @@ TEST_CASE("inference process: its layers have the outputs and gradients of one m
   }
   CHECK(layers->forward({0, 5}, {1, 1}, std::vector<float>(32), {}).error() ==
         "the process has ended");
+}
+
+TEST_CASE("inference process: with checks no token of a wrong server is told") {
+  const auto model = std::make_shared<learn::served_model>(learn::random_served_model(5, 1));
+  for (const double share : {0.01, 0.2, 1.0}) {
+    CAPTURE(share);
+    inference_process_options options;
+    options.model = model;
+    // The fastest route has one hop, and honest servers have two opinions of its layers.
+    options.servers = {{0, 5}, {0, 3}, {0, 3}, {3, 5}, {3, 5}};
+    options.conducts = {{0, "wrong_layers"}};
+    options.check = share;
+    std::mutex guard;
+    std::vector<std::string> news;
+    options.on_news = [&](const inference_news& what) {
+      std::lock_guard lock(guard);
+      if (what.what == inference_news::kind::checked) news.push_back(what.text);
+    };
+    auto process = inference_process::start(std::move(options));
+    REQUIRE_MESSAGE(process.ok(), process.error());
+    texts all(**process);
+    writing what;
+    what.prompt = model->encode("a text");
+    what.tokens = 60;
+    what.sampling = {.temperature = 1};
+    // Two honest opinions need the records of all servers, which come soon after the start.
+    const auto all_are_known = [&] {
+      std::lock_guard lock(guard);
+      return std::any_of(news.begin(), news.end(), [](const std::string& each) {
+        return each.starts_with("server-0 computes wrongly: ");
+      });
+    };
+    std::size_t before = 0;
+    for (; !all_are_known(); ++before) {
+      REQUIRE(before < 100);
+      all.begin(what);
+      all.wait();
+    }
+    news.clear();
+    for (std::uint64_t seed = 0; seed < 3; ++seed) {
+      what.seed = seed;
+      all.begin(what);
+    }
+    const auto& done = all.wait();
+    for (std::uint64_t seed = 0; seed < 3; ++seed) {
+      CHECK(all.why(before + seed) == "");
+      CHECK(done[before + seed] ==
+            write_alone(*model, what.prompt, what.tokens, what.sampling, seed, request_of(0)));
+    }
+    process->reset();
+    CHECK(!news.empty());
+    for (const auto& each : news)
+      CHECK_MESSAGE(each.starts_with("server-0 computes wrongly: "), each);
+  }
 }
 
 TEST_CASE("inference process: layers that the model lacks are refused") {

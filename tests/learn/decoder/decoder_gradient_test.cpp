@@ -2,6 +2,7 @@
 // for every cut.
 #include "kernels/base/rng.hpp"
 #include "kernels/learn/decoder.hpp"
+#include "tests/learn/decoder/kinds.hpp"
 
 #include <doctest/doctest.h>
 
@@ -13,31 +14,6 @@ using namespace shoal;
 using namespace shoal::learn;
 
 namespace {
-
-enum class kind { llama, bytes, gpt2, bloom };
-
-decoder_config small(kind what) {
-  const bool llama = what == kind::llama;
-  decoder_config out;
-  out.layers = 2;
-  out.heads = 4;
-  out.kv_heads = llama ? 2 : 4;
-  out.dim = 16;
-  out.hidden = llama ? 20 : 64;
-  out.context = 6;
-  out.vocabulary = 11;
-  out.norm = llama ? norm_kind::root_mean_square : norm_kind::layer;
-  out.mlp = llama ? mlp_kind::swiglu : mlp_kind::gelu;
-  out.rotary = llama ? rotary_pairs::interleaved : rotary_pairs::halves;
-  out.tied = !llama;
-  if (llama || what == kind::bytes) return out;
-  out.mlp = mlp_kind::gelu_tanh;
-  out.biases = true;
-  out.positions = what == kind::gpt2 ? position_kind::learned : position_kind::alibi;
-  out.embedding_norm = what == kind::bloom;
-  out.tied = what == kind::gpt2;
-  return out;
-}
 
 std::vector<float> rough(const decoder& model) {
   std::vector<float> out(kernels::end_of(model.layout()));
@@ -105,9 +81,9 @@ std::vector<float> gradient_of(const decoder& model, const std::vector<float>& p
 } // namespace
 
 TEST_CASE("gradients are the differences of the loss, and no cut changes a bit of them") {
-  for (const auto what : {kind::llama, kind::bytes, kind::gpt2, kind::bloom}) {
+  for (const auto what : test::decoder_kinds) {
     CAPTURE(what);
-    const decoder model(small(what));
+    const decoder model(test::small_decoder(what));
     const auto parameters = rough(model);
     const batch data;
     const auto whole = gradient_of(model, parameters, data, {{0, 2}});
@@ -137,8 +113,8 @@ TEST_CASE("gradients are the differences of the loss, and no cut changes a bit o
 }
 
 TEST_CASE("a layout names each tensor once and has no gaps") {
-  for (const auto what : {kind::llama, kind::bytes, kind::gpt2, kind::bloom}) {
-    const auto layout = layout_of(small(what));
+  for (const auto what : test::decoder_kinds) {
+    const auto layout = layout_of(test::small_decoder(what));
     std::size_t end = 0;
     for (const auto& slot : layout) {
       CHECK(slot.offset == end);
@@ -157,13 +133,13 @@ TEST_CASE("a layout names each tensor once and has no gaps") {
 }
 
 TEST_CASE("sizes that no model can have are refused with the reason") {
-  auto config = small(kind::llama);
+  auto config = test::small_decoder(test::decoder_kind::llama);
   config.kv_heads = 3;
   CHECK(validate(config).error() == "model: 4 heads cannot share 3 kv_heads equally");
-  config = small(kind::llama);
+  config = test::small_decoder(test::decoder_kind::llama);
   config.dim = 12;
   CHECK(!validate(config).ok());
-  config = small(kind::llama);
+  config = test::small_decoder(test::decoder_kind::llama);
   config.layers = 0;
   CHECK(validate(config).error() == "model: layers is 0; it must be from 1 to 1024");
 }
