@@ -49,7 +49,7 @@ struct traced_figure {
   double a = 0, b = 0;             ///< medians over the steps
   /// The median of b / a over the steps, and where nine tenths of it are; empty if `a` is 0 in each
   /// step.
-  std::optional<double> ratio, low, high;
+  std::optional<double> ratio{}, low{}, high{};
 };
 
 struct trace_difference {
