@@ -1,8 +1,10 @@
-// shoal explain RUN: the reasons why a transfer or a round took as long as it did. With --case, the
-// story of a member.
+// shoal explain RUN: the reasons why a transfer, a round or a micro-batch took as long as it did.
+// With
+// --case, the story of a member.
 #include "scenarios/observe/run_directory.hpp"
 #include "scenarios/record/explain.hpp"
 #include "scenarios/record/explain_case.hpp"
+#include "scenarios/record/explain_micro_batch.hpp"
 #include "scenarios/record/notable_rounds.hpp"
 #include "scenarios/record/study_directory.hpp"
 #include "tools/arguments.hpp"
@@ -23,7 +25,7 @@ namespace {
 struct explain_arguments {
   std::string run, svg;
   std::optional<std::uint64_t> flow, round, number_of_case;
-  bool json = false;
+  bool micro_batches = false, json = false;
 };
 
 template <class What>
@@ -36,6 +38,8 @@ int show(const result<What>& what, bool json) {
 int explain(const explain_arguments& arguments) {
   if (arguments.number_of_case)
     return show(scenarios::explain_case(arguments.run, *arguments.number_of_case), arguments.json);
+  if (arguments.micro_batches)
+    return show(scenarios::explain_micro_batches(arguments.run), arguments.json);
   if (auto run = scenarios::require_history(arguments.run, "transfer and no round to explain");
       !run)
     return fail(run.error());
@@ -62,7 +66,8 @@ int explain(const explain_arguments& arguments) {
 void add_explain(CLI::App& app, action& chosen) {
   auto arguments = std::make_shared<explain_arguments>();
   auto* command = app.add_subcommand(
-      "explain", "tell why a transfer or a round took as long as it did, or what a member did");
+      "explain",
+      "tell why a transfer, a round or a micro-batch took as long as it did, or what a member did");
   command->add_option("RUN", arguments->run, "a run directory")->required()->type_name("DIR");
   auto* which = command->add_option_group("what");
   auto* flow = which->add_option("--flow", arguments->flow, "a transfer's number")->type_name("N");
@@ -73,12 +78,15 @@ void add_explain(CLI::App& app, action& chosen) {
   auto* one_case = which->add_option("--case", arguments->number_of_case,
                                      "case N: the deed of a member, the proof, and the bans");
   one_case->type_name("N");
+  auto* slowest = which->add_flag("--micro-batches", arguments->micro_batches,
+                                  "the five slowest micro-batches of a pipeline, hop by hop");
   which->require_option(0, 1);
   command->add_option("--svg", arguments->svg, "with --round: draw its transfers into this file")
       ->type_name("FILE")
       ->needs(round)
       ->excludes(flow)
-      ->excludes(one_case);
+      ->excludes(one_case)
+      ->excludes(slowest);
   command->add_flag("--json", arguments->json, "print JSON on stdout");
   command->callback([arguments, &chosen] { chosen = [arguments] { return explain(*arguments); }; });
 }

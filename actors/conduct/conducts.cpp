@@ -109,8 +109,8 @@ definition_list<conduct_definition>& conducts() {
       attack_of<false_means>("false_means", "a reducer adds `strength` to each value of its means",
                              false),
       attack_of<wrong_layers>("wrong_layers",
-                              "a server of an inference swarm multiplies each output by 1 plus "
-                              "`strength` times a normal number",
+                              "a server of an inference swarm, or a host of a pipeline stage, "
+                              "multiplies each output by 1 plus `strength` times a normal number",
                               false),
       attack_of<equivocating_commitments>("equivocating_commitments",
                                           "half of the members get another commitment to a round",

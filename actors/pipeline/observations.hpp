@@ -3,6 +3,7 @@
 
 #include "actors/ids.hpp"
 #include "actors/pipeline/gradient_book.hpp"
+#include "kernels/base/units.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -78,8 +79,9 @@ enum class task_failure : std::uint8_t {
   queue_full,
   not_ready,     ///< the peer has no parameters yet
   gradient_gone, ///< the peer no longer has a gradient that should count
+  banned,        ///< an audit has found an output of the peer wrong
 };
-inline constexpr std::size_t task_failures = 8;
+inline constexpr std::size_t task_failures = 9;
 std::string_view to_string(task_failure why) noexcept;
 
 /// A trainer takes a task of a micro-batch away from a peer.
@@ -92,6 +94,29 @@ struct stage_task_failed {
   std::string logged_fields() const;
 };
 
+/// The end of an audit (stage_audit.hpp).
+enum class audit_end : std::uint8_t {
+  right,      ///< the output
+  wrong,      ///< an opinion: `peer`
+  disputed,   ///< all opinions differ, and the stage has no other host
+  unfinished, ///< the batch ended first, or the stage has one host only
+};
+inline constexpr std::size_t audit_ends = 4;
+std::string_view to_string(audit_end how) noexcept;
+
+/// A trainer has had an output of a stage's host computed again.
+struct stage_audited {
+  static constexpr std::string_view observed_as = "stage_audited";
+  std::uint64_t epoch = 0;
+  std::uint32_t stage = 0, hop = 0;
+  bool backward = false;
+  std::uint64_t number = 0;   ///< the number of the micro-batch
+  std::uint64_t opinions = 0; ///< with that of the host that was audited
+  audit_end how = audit_end::right;
+  peer_id peer = 0; ///< with `wrong`: the host that the trainer bans; one observation for each
+  std::string logged_fields() const;
+};
+
 /// A trainer has computed its part of a batch.
 struct batch_trained {
   static constexpr std::string_view observed_as = "batch_trained";
@@ -100,6 +125,25 @@ struct batch_trained {
   std::uint64_t repeated = 0; ///< hops that were computed again because their peer was lost, before
                               ///< the batch was closed
   bool dropped = false;       ///< a stage had gone on before the part was done
+  std::string logged_fields() const;
+};
+
+/// A task of a micro-batch that was answered. Times are on the trainer's clock.
+struct pass_task {
+  std::uint32_t hop = 0;
+  bool backward = false;
+  peer_id peer = 0;
+  duration sent{}, answered{}; ///< times of the last try
+  duration computed{};         ///< on the device, by the peer's word
+  std::uint32_t tries = 1;
+};
+
+/// The micro-batch of a trainer's part of a batch that took the longest.
+struct slowest_micro_batch {
+  static constexpr std::string_view observed_as = "slowest_micro_batch";
+  std::uint64_t epoch = 0, number = 0, samples = 0;
+  duration begun{}, done{};     ///< the first task was sent, and every hop has counted
+  std::vector<pass_task> tasks; ///< in the order of their answers
   std::string logged_fields() const;
 };
 

@@ -3,6 +3,8 @@
 #include "actors/data/observations.hpp"
 #include "actors/data/sample_ranges.hpp"
 #include "actors/dht/host_record.hpp"
+#include "actors/inference/activations.hpp"
+#include "actors/inference/output_check.hpp"
 #include "actors/observe.hpp"
 #include "actors/pipeline/stage_peer.hpp"
 #include "actors/pipeline/staged_workload.hpp"
@@ -14,6 +16,7 @@
 #include <caf/actor_cast.hpp>
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 #include <utility>
 
@@ -70,7 +73,7 @@ pipeline_trainer::~pipeline_trainer() = default;
 pipeline_trainer::pipeline_trainer(caf::actor_config& config, host& on,
                                    pipeline_trainer_config options)
     : protocol_actor(config, on), options_(std::move(options)), wiring_(options_.model->stages()),
-      took_(options_.model->stages()) {
+      took_(options_.model->stages()), audit_draws_(on.random_stream("pipeline.audits")) {
   SHOAL_CHECK(options_.trainers > 0 && options_.trainer < options_.trainers &&
                   options_.micro_batch > 0 && options_.in_flight > 0 && options_.time > 0,
               "a trainer knows its part of a batch");
@@ -86,6 +89,7 @@ void pipeline_trainer::on_exit() {
   stream_.reset();
   peers_.clear();
   passes_.clear();
+  audits_.clear();
   protocol_actor::on_exit();
 }
 
@@ -115,6 +119,10 @@ caf::behavior pipeline_trainer::make_behavior() {
         if (t.kind == drain) return leave();
         if (t.kind == shard_timer) {
           if (stream_) stream_->shard.look_up_due(now());
+          return;
+        }
+        if (t.kind == audit_timer) {
+          if (const auto audit = audits_.find(t.token); audit != audits_.end()) ask_auditor(audit);
           return;
         }
         // Silence of a peer that has the task.
@@ -185,6 +193,7 @@ void pipeline_trainer::receive(const found& m) {
     one.address = each->address;
     one.stage = record->stage;
     one.epoch = record->epoch;
+    one.state = record->state;
     auto& ids = ids_[record->epoch];
     ids.resize(options_.model->stages());
     // If a stage has split, its first record counts.
@@ -310,6 +319,7 @@ void pipeline_trainer::report(bool dropped) {
   batch_trained seen{epoch_, next_sample_ - first_sample_, 0, repeated_, dropped};
   for (const auto& [number, loss] : losses_) seen.loss_sum += loss;
   here().observe(seen);
+  if (!slowest_.tasks.empty()) here().observe(std::exchange(slowest_, {}));
 }
 
 /// The batch is over, or goes on without the rest of this trainer's part.
@@ -319,7 +329,10 @@ void pipeline_trainer::end_batch() {
   state_id after;
   note_step(after);
   hand_in(step_to(after));
+  while (!audits_.empty()) end_audit(audits_.begin(), audit_end::unfinished);
   passes_.clear();
+  courses_.clear();
+  slowest_ = {};
   open_.clear();
   losses_.clear();
   flights_.clear();
@@ -530,16 +543,9 @@ std::set<peer_id> pipeline_trainer::banned() {
   return out;
 }
 
-void pipeline_trainer::dispatch(micro_batch& pass, micro_batch::task what) {
+stage_task pipeline_trainer::task_of(const micro_batch& pass, micro_batch::task what) {
   const auto& model = *options_.model;
-  const auto stage = model.stage_of(what.hop);
   const bool backward = what.kind == pass_kind::backward;
-  const auto size = static_cast<double>(pass.count()) * (backward ? backward_size : 1);
-  const auto chosen = wiring_[stage].choose(size, banned());
-  if (!chosen) {
-    waits_ = true; // until a record shows a peer, or a ban ends
-    return;
-  }
   stage_task m;
   m.reply_to = address();
   m.number = pass.number();
@@ -552,9 +558,26 @@ void pipeline_trainer::dispatch(micro_batch& pass, micro_batch::task what) {
   if (what.hop == 0 || what.hop == model.stages()) m.samples = pass.samples();
   if (what.hop > 0) m.input = pass.input(what.hop);
   if (backward && what.hop < model.stages()) m.gradient = pass.gradient(what.hop);
+  return m;
+}
+
+void pipeline_trainer::dispatch(micro_batch& pass, micro_batch::task what) {
+  const auto& model = *options_.model;
+  const auto stage = model.stage_of(what.hop);
+  const bool backward = what.kind == pass_kind::backward;
+  const auto size = static_cast<double>(pass.count()) * (backward ? backward_size : 1);
+  const auto chosen = wiring_[stage].choose(size, banned());
+  if (!chosen) {
+    waits_ = true; // until a record shows a peer, or a ban ends
+    return;
+  }
+  auto m = task_of(pass, what);
   pass.sent(what, *chosen);
+  auto& course = courses_[pass.number()];
+  if (course.tries.empty()) course.begun = now();
   const auto timeout = timeout_of(what);
   const auto token = token_of(pass.number(), what);
+  ++course.tries[token];
   flights_[token] = {pass.number(), what, *chosen, now(), now() + timeout};
   set_timer(timeout, task_timer, token);
   send(peers_.at(*chosen).address, std::move(m));
@@ -591,13 +614,19 @@ void pipeline_trainer::task_ended(std::map<std::uint64_t, micro_batch>::iterator
 }
 
 void pipeline_trainer::receive(const stage_output& m) {
+  if (audits_.contains(m.number)) return audit_answered(m);
   const auto found =
       at_ == progress::open && m.epoch == epoch_ ? passes_.find(m.number) : passes_.end();
   const micro_batch::task what{m.backward != 0 ? pass_kind::backward : pass_kind::forward, m.hop};
   const auto peer = sender_peer();
   if (found == passes_.end() || !found->second.answered(what, peer, m.values)) return;
-  if (const auto flight = flights_.find(token_of(m.number, what)); flight != flights_.end()) {
+  const auto token = token_of(m.number, what);
+  if (const auto flight = flights_.find(token); flight != flights_.end()) {
     took(flight->second);
+    if (const auto course = courses_.find(m.number); course != courses_.end())
+      course->second.tasks.push_back({m.hop, m.backward != 0, peer, flight->second.sent, now(),
+                                      duration{static_cast<std::int64_t>(m.computed_ns)},
+                                      course->second.tries[token]});
     flights_.erase(flight);
   }
   const auto stage = options_.model->stage_of(m.hop);
@@ -609,6 +638,7 @@ void pipeline_trainer::receive(const stage_output& m) {
       losses_[m.number] = static_cast<double>(m.loss_nanos) * 1e-9;
     send(peers_.at(peer).address, stage_count{address(), m.number, m.hop, m.epoch});
   }
+  draw_audit(found->second, what, peer, m);
   task_ended(found);
 }
 
@@ -620,16 +650,33 @@ void pipeline_trainer::receive(const stage_counted& m) {
     return fail({m.number, {pass_kind::backward, m.hop}, sender_peer()},
                 task_failure::gradient_gone);
   found->second.counted(m.hop, sender_peer());
-  if (found->second.done()) trained(found->second);
+  if (found->second.done()) {
+    trained(found->second);
+    note_course(found->second);
+  }
   task_ended(found);
 }
 
 void pipeline_trainer::receive(const stage_refused& m) {
+  if (const auto audit = audits_.find(m.number); audit != audits_.end()) {
+    if (sender_peer() == audit->second.asked) ask_auditor(audit);
+    return;
+  }
   if (at_ != progress::open || m.epoch != epoch_) return;
   fail({m.number,
         {m.backward != 0 ? pass_kind::backward : pass_kind::forward, m.hop},
         sender_peer()},
        failure_of(static_cast<task_refusal>(m.why)));
+}
+
+/// Only the slowest micro-batch of a batch is worth a line in the log.
+void pipeline_trainer::note_course(const micro_batch& pass) {
+  const auto course = courses_.find(pass.number());
+  if (course == courses_.end()) return;
+  const auto begun = course->second.begun;
+  if (now() - begun > slowest_.done - slowest_.begun)
+    slowest_ = {epoch_, pass.number(), pass.count(), begun, now(), std::move(course->second.tasks)};
+  courses_.erase(course);
 }
 
 void pipeline_trainer::note_failure(const flight& of, task_failure why) {
@@ -653,7 +700,9 @@ void pipeline_trainer::fail(flight of, task_failure why) {
 }
 
 void pipeline_trainer::ban(peer_id peer, duration time) {
-  if (peers_.contains(peer)) bans_[peer] = now() + time;
+  if (!peers_.contains(peer)) return;
+  auto& until = bans_[peer];
+  until = std::max(until, now() + time); // an audit bans for ever
 }
 
 void pipeline_trainer::lose(peer_id peer) {
@@ -668,6 +717,11 @@ void pipeline_trainer::lose(peer_id peer) {
     if (!pass.done()) open_.insert(number);
   }
   repeated_ += again;
+  for (auto audit = audits_.begin(); audit != audits_.end();) {
+    const auto next = std::next(audit);
+    if (audit->second.asked == peer) ask_auditor(audit);
+    audit = next;
+  }
   if (at_ == progress::closed && again > 0) {
     at_ = progress::open;
     closed_ = epoch_;
@@ -676,6 +730,112 @@ void pipeline_trainer::lose(peer_id peer) {
     tell_stages();
   }
   pump();
+}
+
+// -- audits ---------------------------------------------------------------------------------------
+
+/// The trainer draws after the answer, so that no peer knows which of its outputs will be checked.
+void pipeline_trainer::draw_audit(const micro_batch& pass, micro_batch::task what, peer_id by,
+                                  const stage_output& m) {
+  if (options_.audit_share <= 0 || audit_draws_.uniform() >= options_.audit_share) return;
+  // The gradient of the first hop's parameters stays at its peer.
+  if (what.kind == pass_kind::backward && what.hop == 0) return;
+  const auto peer = peers_.find(by);
+  if (peer == peers_.end() || peer->second.epoch != epoch_) return;
+  auto task = task_of(pass, what);
+  auto first = opinion_of(by, task, m);
+  const auto number = task.number;
+  task.number = ++numbers_; // as that of a further micro-batch
+  const auto audit =
+      audits_
+          .emplace(task.number, running_audit{stage_audit(std::move(first), options_.model->width(),
+                                                          check_tolerance(options_.activations)),
+                                              std::move(task), number, peer->second.state})
+          .first;
+  audit->second.without.insert(by);
+  ask_auditor(audit);
+}
+
+stage_audit::opinion pipeline_trainer::opinion_of(peer_id by, const stage_task& task,
+                                                  const stage_output& m) const {
+  auto values = unpack_activations(options_.activations, m.values, task.count * task.time,
+                                   options_.model->width(), options_.model->sized_values());
+  return {by, values ? std::move(*values) : std::vector<float>{},
+          static_cast<double>(m.loss_nanos) * 1e-9};
+}
+
+/// Any peer of the stage with the same parameters, so that no peer can tell where its outputs go.
+void pipeline_trainer::ask_auditor(std::map<std::uint64_t, running_audit>::iterator audit) {
+  auto& [number, one] = *audit;
+  if (one.asked != 0) one.without.insert(one.asked);
+  const auto stage = options_.model->stage_of(one.task.hop);
+  const auto away = banned();
+  std::vector<const known_peer*> able;
+  std::vector<peer_id> ids;
+  for (const auto& [peer, known] : peers_)
+    if (known.stage == stage && known.epoch == epoch_ && known.state == one.state &&
+        !one.without.contains(peer) && !away.contains(peer)) {
+      able.push_back(&known);
+      ids.push_back(peer);
+    }
+  if (able.empty()) {
+    const bool differ = one.of.opinions() > 1;
+    if (differ) one.of.give_up();
+    return end_audit(audit, differ ? audit_end::disputed : audit_end::unfinished);
+  }
+  const auto chosen = audit_draws_.below(able.size());
+  one.asked = ids[chosen];
+  const bool backward = one.task.backward != 0;
+  set_timer(timeout_of({backward ? pass_kind::backward : pass_kind::forward, one.task.hop}),
+            audit_timer, number);
+  send(able[chosen]->address, one.task);
+}
+
+void pipeline_trainer::audit_answered(const stage_output& m) {
+  const auto audit = audits_.find(m.number);
+  auto& one = audit->second;
+  if (sender_peer() != one.asked || m.hop != one.task.hop || m.backward != one.task.backward ||
+      m.epoch != one.task.epoch)
+    return;
+  switch (one.of.add(opinion_of(one.asked, one.task, m))) {
+  case stage_audit::verdict::right:
+    return end_audit(audit, audit_end::right);
+  case stage_audit::verdict::wrong:
+    convict(one);
+    audits_.erase(audit);
+    return pump();
+  default:
+    return ask_auditor(audit);
+  }
+}
+
+void pipeline_trainer::end_audit(std::map<std::uint64_t, running_audit>::iterator audit,
+                                 audit_end how) {
+  const auto& one = audit->second;
+  here().observe(stage_audited{one.task.epoch, options_.model->stage_of(one.task.hop), one.task.hop,
+                               one.task.backward != 0, one.number, one.of.opinions(), how, 0});
+  audits_.erase(audit);
+}
+
+/// The tasks that the peers have now go to others. Gradients that have counted at them stay: they
+/// are in the sums of the peers, which other peers average.
+void pipeline_trainer::convict(const running_audit& audit) {
+  for (const auto peer : audit.of.wrong_peers()) {
+    // Another audit was under way when the peer was banned.
+    if (const auto ban = bans_.find(peer); ban != bans_.end() && ban->second == duration::max())
+      continue;
+    here().observe(stage_audited{audit.task.epoch, options_.model->stage_of(audit.task.hop),
+                                 audit.task.hop, audit.task.backward != 0, audit.number,
+                                 audit.of.opinions(), audit_end::wrong, peer});
+    misbehaviour(peer, "stage_output: two other hosts of the stage compute other values");
+    bans_[peer] = duration::max();
+    std::erase_if(flights_, [&](const auto& one) {
+      if (one.second.peer != peer) return false;
+      note_failure(one.second, task_failure::banned);
+      passes_.at(one.second.number).failed(one.second.task, peer);
+      return true;
+    });
+  }
 }
 
 } // namespace shoal::actors

@@ -17,6 +17,10 @@
 //            ^         |
 //            +---------+ a peer has died before its stage has stepped
 //
+// With `audit_share`, a drawn share of the outputs is computed again by another peer of the stage
+// that has the same parameters (stage_audit.hpp). The trainer never again uses a peer whose output
+// two others contradict. The earlier values of that peer stay in the batch.
+//
 // A batch begins when each stage has a peer of its epoch. If a stage goes on before the trainer has
 // closed the batch, the trainer drops the rest of its part.
 // Source: Ryabinin et al., "SWARM Parallelism", arXiv:2301.11913, section 3.1.
@@ -27,11 +31,13 @@
 #include "actors/pipeline/micro_batch.hpp"
 #include "actors/pipeline/observations.hpp"
 #include "actors/pipeline/pipeline_record.hpp"
+#include "actors/pipeline/stage_audit.hpp"
 #include "actors/pipeline/stage_model.hpp"
 #include "actors/pipeline/stage_wiring.hpp"
 #include "actors/protocol_actor.hpp"
 #include "actors/training/shard_io.hpp"
 #include "actors/training/workload.hpp"
+#include "kernels/base/rng.hpp"
 #include "kernels/compress/codec.hpp"
 
 #include <caf/actor_addr.hpp>
@@ -66,6 +72,7 @@ struct pipeline_trainer_config {
   /// Called with these states, in order.
   std::function<void(const std::vector<state_ptr>&)> on_states;
   std::vector<state_ptr> initial; ///< with `wants_states`: the states of the stages at epoch 0
+  double audit_share = 0;         ///< share of the outputs that are audited, [0, 1]
   duration refresh = std::chrono::milliseconds(500);
   duration record_lifetime = std::chrono::seconds(10);
   /// A peer that has not answered in this time, and in five times the mean of all answers, is
@@ -87,13 +94,14 @@ public:
   void on_exit() override;
 
 private:
-  enum timer : std::uint32_t { refresh_timer, task_timer, shard_timer };
+  enum timer : std::uint32_t { refresh_timer, task_timer, shard_timer, audit_timer };
   template <class Peer>
   friend class shard_io;
   struct known_peer {
     caf::actor address;
     std::uint32_t stage = 0;
     std::uint64_t epoch = 0;
+    state_id state;
     bool watched = false;
   };
   /// A task on its way, by the token of its timer.
@@ -102,6 +110,22 @@ private:
     micro_batch::task task;
     peer_id peer = 0;
     duration sent{}, until{};
+  };
+
+  /// The course of a micro-batch that is not done.
+  struct course {
+    duration begun{};
+    std::vector<pass_task> tasks;
+    std::map<std::uint64_t, std::uint32_t> tries; // by the token of the task
+  };
+  /// An output that other peers compute again, by the number that they see.
+  struct running_audit {
+    stage_audit of;
+    stage_task task;
+    std::uint64_t number = 0;    // the micro-batch's
+    state_id state;              // the parameters
+    peer_id asked = 0;           // computes the task now
+    std::set<peer_id> without{}; // cannot, or have an opinion
   };
 
   void refresh();
@@ -147,10 +171,19 @@ private:
   void close_if_done();
   void dispatch(micro_batch& pass, micro_batch::task what);
   std::set<peer_id> banned();
+  void note_course(const micro_batch& pass);
   void note_failure(const flight& of, task_failure why);
   void fail(flight of, task_failure why);
   void lose(peer_id peer);
   void ban(peer_id peer, duration time);
+  stage_task task_of(const micro_batch& pass, micro_batch::task what);
+  void draw_audit(const micro_batch& pass, micro_batch::task what, peer_id by,
+                  const stage_output& m);
+  stage_audit::opinion opinion_of(peer_id by, const stage_task& task, const stage_output& m) const;
+  void ask_auditor(std::map<std::uint64_t, running_audit>::iterator audit);
+  void audit_answered(const stage_output& m);
+  void end_audit(std::map<std::uint64_t, running_audit>::iterator audit, audit_end how);
+  void convict(const running_audit& audit);
   void task_ended(std::map<std::uint64_t, micro_batch>::iterator pass);
   duration timeout_of(micro_batch::task what) const;
   void took(const flight& of);
@@ -186,9 +219,13 @@ private:
   std::uint64_t repeated_ = 0;
   std::map<peer_id, known_peer> peers_;
   std::map<peer_id, duration> bans_; // until then
+  std::map<std::uint64_t, running_audit> audits_;
+  std::map<std::uint64_t, course> courses_; // by micro-batch
+  slowest_micro_batch slowest_;             // in this batch
   std::vector<stage_wiring> wiring_;
   std::map<std::uint64_t, flight> flights_;
   std::vector<std::array<duration, 2>> took_; // by stage, forward and backward: mean of an answer
+  rng audit_draws_;
 };
 
 } // namespace shoal::actors

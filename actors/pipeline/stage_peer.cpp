@@ -363,7 +363,8 @@ void stage_peer::start_job() {
   if (options_.jitter > 0)
     running_->time = from_seconds(to_seconds(running_->time) *
                                   std::max(0.1, jitter_.normal(1, options_.jitter)));
-  const auto work = [model = options_.model, at = state_, of = running_] {
+  const auto work = [model = options_.model, at = state_, of = running_,
+                     conduct = options_.averaging.conduct] {
     const auto& m = of->what;
     const auto codec = *activation_codec(m.codec);
     const auto rows = m.count * m.time, width = model->width();
@@ -393,6 +394,7 @@ void stage_peer::start_job() {
       of->values = std::move(out->gradient_in);
       of->loss = out->loss;
     }
+    conduct->computed_layers(of->values);
     of->failed = false;
   };
   here().run("pipeline", work, running_->time, caf::actor_cast<caf::actor>(this), 0);

@@ -40,6 +40,7 @@ struct pipeline_choices {
   std::string activations = "none"; ///< a codec of activation_codec()
   duration rebalance_every{};
   duration batch_timeout = std::chrono::seconds(60);
+  double audit_share = 0;
   bool operator==(const pipeline_choices&) const = default;
 };
 
@@ -57,6 +58,10 @@ void describe(V& v, pipeline_choices& o) {
   v.field("batch_timeout", o.batch_timeout,
           "after this time without a whole batch, a stage steps with the gradients that it has",
           {.above = 0, .hide_default = true});
+  v.field("audit_share", o.audit_share,
+          "the share of outputs of stages that a trainer has computed again by another host of the "
+          "stage. A host that two others contradict gets no more tasks from that trainer",
+          {.at_least = 0, .at_most = 1, .fraction = true, .hide_default = true});
 }
 
 const pipeline_choices& options_of(const scenario& what) {
@@ -182,6 +187,7 @@ caf::actor spawn_trainer(const role_site& site) {
   config.shard = {true, site.config.prefetch_samples, site.config.min_refresh,
                   site.config.max_refresh, site.config.find_shard};
   config.sample_bytes = work.sample_bytes();
+  config.audit_share = o.audit_share;
   config.refresh = refresh_of(site);
   config.record_lifetime = site.config.record_lifetime;
   // Where one process runs all hosts, it has the states of all stages.

@@ -3,6 +3,7 @@
 #include "actors/pipeline/observations.hpp"
 #include "actors/pipeline/probes.hpp"
 #include "kernels/base/rng.hpp"
+#include "scenarios/record/explain_micro_batch.hpp"
 #include "scenarios/record/verify_data.hpp"
 #include "scenarios/schema/load.hpp"
 #include "tests/e2e/support/program.hpp"
@@ -11,9 +12,12 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <chrono>
 #include <filesystem>
+#include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 using namespace shoal;
 using namespace shoal::e2e;
@@ -39,6 +43,7 @@ struct staged_swarm {
   std::string training;      ///< further options, ', key: value'
   std::string churn;         ///< ', churn: {...}' for the holders
   std::string trainer_churn; ///< the same for the trainers
+  std::string more_peers;    ///< lines below `peers:`
   std::string files, data, faults;
   std::uint64_t seed = 1;
 
@@ -49,13 +54,13 @@ struct staged_swarm {
         "devices:\n  small: {{samples_per_second: 40, jitter: 10%, step_time: 2ms}}\n"
         "peers:\n"
         "  holder: {{count: {}, role: stage, up: 50Mbit, down: 50Mbit, device: small{}}}\n"
-        "  trainer: {{count: {}, up: 50Mbit, down: 50Mbit, device: small{}}}\n"
+        "  trainer: {{count: {}, up: 50Mbit, down: 50Mbit, device: small{}}}\n{}"
         "data: {{prefetch_samples: 32{}{}}}\n"
         "workload: {}\n"
         "training: {{method: pipeline, stages: {}, target_batch: {}, micro_batch: 4, epochs: {}, "
         "max_refresh: 4s, optimizer: {}{}}}\n"
         "averaging: {{matchmaking_time: 2s, round_timeout: 20s, sender_timeout: 5s}}\n{}",
-        world, seed, holders, churn, trainers, trainer_churn,
+        world, seed, holders, churn, trainers, trainer_churn, more_peers,
         files.empty() ? "" : fmt::format(", files: ['{}'], holdout: 10%", files), data, workload,
         stages, batch, epochs, optimizer, training,
         faults.empty() ? "" : "faults:\n  - " + faults + "\n");
@@ -103,6 +108,42 @@ TEST_CASE("a training pipeline streams its samples and commits each of them once
   CHECK(verified.ok());
   CHECK(verified.committed == what.epochs * what.batch);
   CHECK(verified.partial == 0);
+}
+
+TEST_CASE("explain: the slowest micro-batches of a pipeline have the times of their hops") {
+  const scratch_folder folder;
+  const staged_swarm what;
+  scenarios::runner_options options;
+  options.out = (folder / "run").string();
+  run_staged(what, options);
+  const auto slowest = scenarios::explain_micro_batches(folder / "run");
+  REQUIRE(slowest);
+  REQUIRE(slowest->size() == 5);
+  auto before = duration::max();
+  for (const auto& one : *slowest) {
+    CHECK(one.trainer.starts_with("trainer-"));
+    CHECK(one.samples > 0);
+    CHECK(one.done - one.begun <= before);
+    before = one.done - one.begun;
+    // Forward through all hops but the last one, and backward through all of them.
+    REQUIRE(one.tasks.size() == 2 * what.stages + 1);
+    auto at = one.begun;
+    for (const auto& task : one.tasks) {
+      CHECK(task.host.starts_with("holder-"));
+      CHECK(task.stage == task.hop % what.stages);
+      CHECK(task.tries == 1);
+      CHECK(task.sent >= at);
+      CHECK(task.computed > duration{});
+      // There and back, with 20 ms each way and a jitter of 2 ms.
+      CHECK(task.underway() >= std::chrono::milliseconds(36));
+      at = task.answered;
+    }
+    CHECK(at <= one.done);
+  }
+  const auto text = scenarios::to_text(*slowest);
+  CHECK(text.find("backward holder-") != std::string::npos);
+  CHECK(scenarios::to_json(*slowest).find("\"computed_seconds\"") != std::string::npos);
+  CHECK(!scenarios::explain_micro_batches(folder / "no run"));
 }
 
 TEST_CASE("a training pipeline whose hosts come and go loses no sample, and hosts change stage") {
@@ -164,6 +205,109 @@ TEST_CASE("a pipeline trains over real sockets as in virtual time") {
 }
 
 #if SHOAL_WITH_LEARN
+namespace {
+
+/// Audits of a run, and the gradients that had counted at the host `liar` when a trainer banned it.
+struct audited_run {
+  std::uint64_t right = 0, wrong = 0, disputed = 0, unfinished = 0;
+  std::uint64_t liars_banned = 0, honest_banned = 0; ///< by each trainer
+  std::uint64_t outputs = 0; ///< gradients that count at the liar before the trainer bans it
+  std::vector<std::string> errors;
+};
+
+audited_run run_audited(const staged_swarm& what) {
+  audited_run out;
+  actors::peer_id liar = 0;
+  std::set<actors::peer_id> done; // trainers that have banned it
+  scenarios::runner_options options;
+  options.on_observation = [&](const actors::host& on, const actors::observation& seen) {
+    if (on.name() == "liar-0") liar = on.id();
+    if (const auto* counted = actors::get_if<actors::gradient_counted>(&seen))
+      if (on.id() == liar && !done.contains(counted->pass.trainer)) ++out.outputs;
+    const auto* audit = actors::get_if<actors::stage_audited>(&seen);
+    if (audit == nullptr) return;
+    switch (audit->how) {
+    case actors::audit_end::right:
+      ++out.right;
+      break;
+    case actors::audit_end::wrong:
+      ++out.wrong;
+      ++(audit->peer == liar ? out.liars_banned : out.honest_banned);
+      if (audit->peer == liar) done.insert(on.id());
+      break;
+    case actors::audit_end::disputed:
+      ++out.disputed;
+      break;
+    case actors::audit_end::unfinished:
+      ++out.unfinished;
+      break;
+    }
+  };
+  out.errors = run_yaml(what.yaml(), what.epochs, std::move(options)).errors;
+  return out;
+}
+
+staged_swarm audited_swarm(const scratch_folder& folder) {
+  staged_swarm what;
+  what.files = write_text(folder);
+  what.workload = "{kind: transformer, layers: 2, heads: 2, dim: 8, context: 12}";
+  what.stages = 2;
+  what.holders = 9;
+  what.batch = 48;
+  what.epochs = 12;
+  return what;
+}
+
+} // namespace
+
+TEST_CASE("a trainer bans a host of a stage that computes wrong outputs, and no honest one") {
+  const scratch_folder folder;
+  auto what = audited_swarm(folder);
+  what.more_peers = "  liar: {count: 1, role: stage, up: 50Mbit, down: 50Mbit, device: small, "
+                    "conduct: wrong_layers}\n";
+  what.training = ", audit_share: 20%";
+  std::uint64_t outputs = 0, banned = 0;
+  for (what.seed = 1; what.seed <= 4; ++what.seed) {
+    CAPTURE(what.seed);
+    const auto run = run_audited(what);
+    CHECK(run.liars_banned == what.trainers);
+    CHECK(run.honest_banned == 0);
+    CHECK(run.disputed == 0);
+    CHECK(run.right > 20);
+    outputs += run.outputs;
+    banned += run.liars_banned;
+  }
+  // Each trainer needs five outputs on average. A gradient stands for two of them, and outputs for
+  // the other trainers' audits are not counted.
+  CHECK(outputs / banned <= 10);
+}
+
+TEST_CASE("audits of honest hosts of stages that come and go ban nobody") {
+  const scratch_folder folder;
+  auto what = audited_swarm(folder);
+  what.churn = often;
+  what.training = ", audit_share: 50%, activations: blockwise8";
+  for (what.seed = 1; what.seed <= 4; ++what.seed) {
+    CAPTURE(what.seed);
+    const auto run = run_audited(what);
+    CHECK(run.errors.empty()); // nobody was accused
+    CHECK(run.wrong == 0);
+    CHECK(run.disputed == 0);
+    CHECK(run.right > 100);
+  }
+}
+
+TEST_CASE("without audits a host that computes wrong outputs stays") {
+  const scratch_folder folder;
+  auto what = audited_swarm(folder);
+  what.more_peers = "  liar: {count: 1, role: stage, up: 50Mbit, down: 50Mbit, device: small, "
+                    "conduct: wrong_layers}\n";
+  const auto run = run_audited(what);
+  CHECK(run.errors.empty());
+  CHECK(run.right + run.wrong == 0);
+  CHECK(run.outputs > 20);
+}
+
 TEST_CASE("a pipeline of hosts that come and go learns text as one machine does") {
   const scratch_folder folder;
   staged_swarm what;
