@@ -1,14 +1,10 @@
 // shoal memory: the memory that training a transformer takes, with the formula of each figure.
-#include "kernels/learn/dalle_layout.hpp"
-#include "kernels/learn/transformer_math.hpp"
 #include "kernels/memory_estimate.hpp"
-#include "kernels/optimizer.hpp"
 #include "scenarios/methods/experts.hpp"
 #include "scenarios/methods/pipeline.hpp"
+#include "scenarios/plan/host_memory.hpp"
 #include "scenarios/programs/program.hpp"
 #include "scenarios/schema/load.hpp"
-#include "scenarios/workloads/dalle.hpp"
-#include "scenarios/workloads/transformer.hpp"
 #include "tools/arguments.hpp"
 #include "tools/commands.hpp"
 #include "tools/exit_codes.hpp"
@@ -62,81 +58,19 @@ bool is_among(const std::vector<std::string>& in, const std::string& word) {
   return std::find(in.begin(), in.end(), word) != in.end();
 }
 
-std::string optimizer_name(const kernels::optimizer_config& from) {
-  switch (from.kind) {
-  case kernels::optimizer_kind::sgd:
-    return from.momentum > 0 ? "sgd-momentum" : "sgd";
-  case kernels::optimizer_kind::adamw8:
-  case kernels::optimizer_kind::lamb8:
-    return "adam-8bit";
-  case kernels::optimizer_kind::adamw:
-  case kernels::optimizer_kind::lamb:
-    break;
-  }
-  return "adam";
-}
-
-std::int64_t number(std::uint64_t value) {
-  return static_cast<std::int64_t>(value);
-}
-
-/// Takes the sizes of the model. Returns the samples that it computes at a time.
-std::int64_t take_transformer(const scenarios::transformer_options& work, memory_choices& out) {
-  const auto width = number(work.dim);
-  out.shape = {"",
-               number(work.layers),
-               number(work.heads),
-               width,
-               usual_inner * width,
-               number(work.context),
-               kernels::transformer_config{}.vocabulary};
-  out.checkpointing = work.checkpoint;
-  return static_cast<std::int64_t>(learn::transformer_chunk);
-}
-
-std::int64_t take_dalle(const learn::dalle_config& config, memory_choices& out) {
-  out.shape = {"",
-               config.layers,
-               config.heads,
-               config.dim,
-               usual_inner * config.dim,
-               config.positions(),
-               config.text_tokens(),
-               config.text_length,
-               config.codes};
-  out.sharing = config.groups < config.layers ? config.groups : 0;
-  return learn::dalle_chunk;
-}
-
 /// Reads the model, optimizer and batch of the scenario's peers. Prints the error, if there is one.
 bool take_scenario(const memory_arguments& a, memory_choices& out) {
   const auto loaded = scenarios::load(a.file, a.sets);
   print_diagnostics(loaded.errors);
   print_diagnostics(loaded.warnings);
   if (!loaded.value) return false;
-  const auto& options = loaded.value->workload.options;
-  std::int64_t at_once = 0;
-  if (loaded.value->program.definition().on_runner()) {
-    if (options.holds<scenarios::transformer_options>())
-      at_once = take_transformer(options.as<scenarios::transformer_options>(), out);
-    if (options.holds<scenarios::dalle_options>()) {
-      const auto& work = options.as<scenarios::dalle_options>();
-      if (!work.reversible)
-        return fail(a.file + ": workload.reversible is false, and the estimate knows only "
-                             "reversible layers"),
-               false;
-      at_once = take_dalle(model_of(work), out);
-    }
-  }
-  if (at_once == 0)
+  auto made = scenarios::memory_choices_of(*loaded.value);
+  if (!made) return fail(a.file + ": " + made.error()), false;
+  if (!*made)
     return fail(a.file + " trains no transformer; the estimate knows only the workloads "
                          "'transformer' and 'dalle'"),
            false;
-  out.shape.name = loaded.value->name;
-  out.optimizer = optimizer_name(loaded.value->training.optimizer);
-  out.precision = "f32";
-  out.swarm = true;
-  out.batch = std::min(number(loaded.value->training.micro_batch), at_once);
+  out = std::move(**made);
   return true;
 }
 

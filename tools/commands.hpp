@@ -25,6 +25,7 @@ void add_replay(CLI::App& app, action& chosen);
 void add_diff(CLI::App& app, action& chosen);
 void add_node(CLI::App& app, action& chosen);
 void add_probe(CLI::App& app, action& chosen);
+void add_plan(CLI::App& app, action& chosen);
 void add_promote(CLI::App& app, action& chosen);
 void add_status(CLI::App& app, action& chosen);
 void add_drain(CLI::App& app, action& chosen);

@@ -53,6 +53,7 @@ int run_program(int argc, char** argv) {
   add_diff(app, chosen);
   add_node(app, chosen);
   add_probe(app, chosen);
+  add_plan(app, chosen);
   add_promote(app, chosen);
   add_status(app, chosen);
   add_drain(app, chosen);

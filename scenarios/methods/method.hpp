@@ -4,6 +4,7 @@
 #pragma once
 
 #include "kernels/base/result.hpp"
+#include "scenarios/methods/speed.hpp"
 #include "scenarios/schema/checking.hpp"
 #include "scenarios/schema/registry.hpp"
 #include "scenarios/schema/scenario.hpp"
@@ -84,6 +85,12 @@ struct method_definition : kind_definition {
       wrap;
   /// Spawns the training peer of a host.
   std::function<caf::actor(const role_site&)> spawn;
+  /// The speed of a scenario of this method. May be empty: `shoal plan` leaves the method out.
+  /// Errors: training cannot go on, with the reason.
+  std::function<result<speed_prediction>(const scenario&)> speed;
+  /// The variants that `shoal plan` compares, for the model and the hosts of a scenario of any
+  /// method. May be empty: none.
+  std::function<std::vector<method_variant>(const scenario&)> variants;
 };
 
 /// All methods; the first one is the default.

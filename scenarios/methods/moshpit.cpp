@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace shoal::scenarios {
 
@@ -119,6 +120,28 @@ method_definition moshpit_method() {
     // A larger grid leaves most peers alone in their rows.
     const auto side = static_cast<unsigned>(std::max(2.0, std::floor(std::sqrt(into.peers))));
     add_option(into.averaging, fmt::format("grid: {}x{}", side, side));
+  };
+  out.speed = [](const scenario& what) {
+    const auto& o = moshpit_of(what);
+    return speed_of_local_steps(what, samples_between_rounds(what), grid_of(what).side,
+                                o.max_staleness);
+  };
+  out.variants = [](const scenario& like) {
+    const auto hosts = static_cast<double>(count_of(like));
+    const auto local_steps =
+        std::max(1.0, std::round(samples_between_rounds(like) / hosts /
+                                 static_cast<double>(like.training.micro_batch)));
+    std::vector<method_variant> out;
+    // Grids of two and of three dimensions that hold all hosts.
+    for (const auto& [dimensions, form] :
+         {std::pair{2.0, "{0}x{0}"}, std::pair{3.0, "{0}x{0}x{0}"}}) {
+      const auto side = std::ceil(std::pow(hosts, 1 / dimensions) - 1e-9);
+      if (side < 2 || (dimensions > 2 && hosts < 27)) continue;
+      out.push_back({fmt::format("groups of {:.0f}", side),
+                     {{"local_steps", fmt::format("{:.0f}", local_steps)}},
+                     {{"grid", fmt::format(fmt::runtime(form), static_cast<int>(side))}}});
+    }
+    return out;
   };
   out.spawn = [](const role_site& site) {
     const auto& options = moshpit_of(site.what);

@@ -10,6 +10,7 @@
 #include "actors/training/state_pool.hpp"
 #include "actors/training/training_peer.hpp"
 #include "kernels/base/check.hpp"
+#include "kernels/closed_network.hpp"
 #include "kernels/compress/codec.hpp"
 #include "scenarios/methods/method.hpp"
 #include "scenarios/pipeline/option_meanings.hpp"
@@ -22,9 +23,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <utility>
 
 namespace shoal::scenarios {
@@ -250,18 +254,192 @@ caf::actor spawn_stage_peer(const role_site& site) {
       site.system.spawn<actors::stage_peer>(std::ref(site.on), std::move(config)));
 }
 
+namespace {
+
+// The time of a stage's hops for a sample, in thirds of that of its forward and backward pass. A
+// backward pass counts three times, because it computes the forward pass again
+// (actors/pipeline/stage_peer.hpp). The last hop goes backward only.
+double hops_cost(std::uint64_t stage) {
+  constexpr double forward = 1;
+  return stage == 0 ? forward + 2 * actors::backward_size : forward + actors::backward_size;
+}
+
+struct held_stage {
+  std::vector<host_speed> hosts;
+  double rate = 0; ///< the hosts' together, in samples of the whole model per second
+};
+
+/// The stages with their hosts: in turn, or with `rebalance_every` so that the slowest stage is as
+/// fast as can be.
+std::vector<held_stage> stages_with_hosts(const scenario& what, std::vector<host_speed> hosts) {
+  const auto& o = options_of(what);
+  std::vector<held_stage> out(o.stages);
+  const bool balanced = o.rebalance_every > duration{};
+  if (balanced)
+    std::stable_sort(hosts.begin(), hosts.end(), [](const auto& a, const auto& b) {
+      return a.samples_per_second > b.samples_per_second;
+    });
+  for (std::size_t i = 0; i < hosts.size(); ++i) {
+    std::size_t at = i % out.size();
+    if (balanced)
+      for (std::size_t s = 0; s < out.size(); ++s)
+        if (out[s].rate / hops_cost(s) < out[at].rate / hops_cost(at)) at = s;
+    out[at].rate += hosts[i].samples_per_second;
+    out[at].hosts.push_back(std::move(hosts[i]));
+  }
+  return out;
+}
+
+struct named_queue {
+  kernels::queue_class of;
+  std::string name;
+};
+
+/// The lines of hosts that send and receive so many bits for a micro-batch, all together.
+void add_lines(std::vector<named_queue>& into, const std::vector<host_speed>& hosts,
+               const std::function<double(const host_speed&)>& share, double up, double down,
+               const std::string& whose) {
+  std::map<std::tuple<std::string, double, double, double>, double> counts;
+  for (const auto& host : hosts) counts[{host.group, share(host), host.up, host.down}] += 1;
+  for (const auto& [key, count] : counts) {
+    const auto& [group, part, rate_up, rate_down] = key;
+    into.push_back({{up * part / rate_up, count}, fmt::format("uplinks of {}{}", group, whose)});
+    into.push_back(
+        {{down * part / rate_down, count}, fmt::format("downlinks of {}{}", group, whose)});
+  }
+}
+
+std::uint64_t values_of_stage(const scenario& what, std::uint64_t stage) {
+  const auto& o = options_of(what);
+  const auto& of = what.workload.definition();
+  if (of.cut)
+    if (const auto cut = of.cut(what.workload, static_cast<std::uint32_t>(o.stages)))
+      return kernels::end_of((*cut)->tensors_of(static_cast<std::uint32_t>(stage)));
+  std::uint64_t all = 0;
+  for (const auto& slot : of.tensors(what.workload)) all += slot.size();
+  return std::max<std::uint64_t>(1, all / o.stages);
+}
+
+/// Micro-batches go round in a closed network of devices and lines. Then the stages average.
+result<speed_prediction> speed_of_pipeline(const scenario& what) {
+  const auto& o = options_of(what);
+  std::vector<host_speed> holders, trainers;
+  for (auto& host : speeds_of(what))
+    (host.role != nullptr && host.role->name == "stage" ? holders : trainers)
+        .push_back(std::move(host));
+  if (holders.size() < o.stages || trainers.empty()) return failure{"a stage has no host"};
+  const auto stages = stages_with_hosts(what, std::move(holders));
+  const double batch = static_cast<double>(o.target_batch);
+  const double samples = static_cast<double>(std::min(what.training.micro_batch, o.target_batch));
+  const auto shape = shape_of(what);
+  const auto codec = kernels::parse_codec(o.activations);
+  SHOAL_CHECK(codec.ok(), "the schema knows the codecs");
+  const double bits =
+      8 * samples * shape.rows * static_cast<double>(kernels::encoded_bytes(*codec, shape.values));
+  const double depth = static_cast<double>(o.stages);
+
+  std::vector<named_queue> queues;
+  double slowest_round = 0;
+  averaging_time averaging;
+  for (std::uint64_t s = 0; s < o.stages; ++s) {
+    const auto& stage = stages[s];
+    const auto name = fmt::format(" in stage {}", s);
+    // Each host gets micro-batches in proportion to its speed.
+    queues.push_back({{hops_cost(s) * samples / (3 * depth * stage.rate),
+                       static_cast<double>(stage.hosts.size())},
+                      fmt::format("computing of stage {}", s)});
+    const auto share = [&](const host_speed& host) { return host.samples_per_second / stage.rate; };
+    // Forward an input and an output, and backward two inputs and an output.
+    add_lines(queues, stage.hosts, share, 2 * bits, (s == 0 ? 2 : 3) * bits, name);
+    const auto round = averaging_time_of(what, stage.hosts, values_of_stage(what, s));
+    if (!round) return failure{fmt::format("stage {}: {}", s, round.error())};
+    if (s == 0 || round->total() > averaging.total()) averaging = *round;
+    for (const auto& host : stage.hosts) slowest_round = std::max(slowest_round, host.step_seconds);
+  }
+  const auto part = [&](const host_speed&) { return 1 / static_cast<double>(trainers.size()); };
+  add_lines(queues, trainers, part, (3 * depth - 1) * bits, 2 * depth * bits, "");
+
+  std::vector<kernels::queue_class> classes;
+  double alone = 0;
+  for (const auto& each : queues) {
+    classes.push_back(each.of);
+    alone += each.of.demand * each.of.count;
+  }
+  // Each task and each count is a round trip.
+  const double delay = (2 * depth + 2) * round_trip_of(what);
+  alone += delay;
+  const auto jobs = static_cast<std::uint64_t>(
+      std::min(static_cast<double>(o.in_flight) * static_cast<double>(trainers.size()),
+               std::ceil(batch / samples)));
+  const double rate = kernels::closed_network_rate(jobs, delay, classes);
+  const double streaming = batch / samples / rate;
+  const double rest = averaging.total() + slowest_round + alone / 2;
+
+  const auto* busiest = &queues.front();
+  for (const auto& each : queues)
+    if (each.of.demand > busiest->of.demand) busiest = &each;
+  speed_prediction out;
+  out.samples_per_second = batch / (streaming + rest);
+  out.reason = fmt::format(
+      "a batch takes {}: {} of micro-batches, {} of averaging, {} to fill, to meet and to step. {} "
+      "micro-batches are under way, and one alone takes {}",
+      rough_time(streaming + rest), rough_time(streaming), rough_time(averaging.lines),
+      rough_time(rest - averaging.lines), jobs, rough_time(alone));
+  if (averaging.lines > streaming)
+    out.limit = averaging.slowest;
+  else if (rest > streaming)
+    out.limit = "meeting for each batch";
+  else if (rate * busiest->of.demand > 0.8)
+    out.limit = busiest->name;
+  else
+    out.limit = "training.in_flight";
+  return out;
+}
+
+std::vector<method_variant> pipeline_variants(const scenario& like) {
+  const auto& of = like.workload.definition();
+  const auto hosts = count_of(like);
+  const bool has_stages = traits_of(like).has_stages;
+  std::vector<std::uint64_t> depths;
+  for (std::uint64_t stages = 2; stages <= 64 && stages < hosts; stages *= 2)
+    depths.push_back(stages);
+  if (has_stages &&
+      std::find(depths.begin(), depths.end(), options_of(like).stages) == depths.end())
+    depths.push_back(options_of(like).stages);
+  std::vector<method_variant> out;
+  for (const auto stages : depths) {
+    // The check says why no cut is possible; one variant is enough for that.
+    if (of.cut && !out.empty() && !of.cut(like.workload, static_cast<std::uint32_t>(stages)))
+      continue;
+    method_variant one{
+        fmt::format("{} stages", stages), {{"stages", fmt::format("{}", stages)}}, {}};
+    if (!has_stages) {
+      one.training.emplace_back("target_batch",
+                                fmt::format("{:.0f}", samples_between_rounds(like)));
+      // So that each host of a stage has work while its answers are under way.
+      one.training.emplace_back("in_flight",
+                                fmt::format("{}", std::clamp<std::uint64_t>(hosts, 8, 256)));
+    }
+    out.push_back(std::move(one));
+    if (!of.shape_between_stages) break;
+  }
+  return out;
+}
+
+} // namespace
+
 pipeline_memory memory_of_pipeline(const scenario& what) {
   pipeline_memory out;
   const auto& of = what.workload.definition();
-  if (!traits_of(what).has_stages || !of.cut) return out;
+  if (!traits_of(what).has_stages || !of.shape_between_stages) return out;
   const auto& o = options_of(what);
-  const auto cut = of.cut(what.workload, static_cast<std::uint32_t>(o.stages));
   const auto optimizer = optimizer_of(what.training.optimizer);
-  if (!cut || !optimizer) return out;
+  if (!optimizer || (of.cut && !of.cut(what.workload, static_cast<std::uint32_t>(o.stages))))
+    return out;
   constexpr std::uint64_t float32 = 4, float64 = 8;
-  for (std::uint32_t s = 0; s < (*cut)->stages(); ++s) {
+  for (std::uint64_t s = 0; s < o.stages; ++s) {
     stage_memory one;
-    one.parameters = kernels::end_of((*cut)->tensors_of(s));
+    one.parameters = values_of_stage(what, s);
     const auto values = float32 * one.parameters;
     one.weights = values + kernels::state_bytes(*optimizer, one.parameters);
     one.gradients = float64 * one.parameters + 2 * values;
@@ -318,6 +496,8 @@ method_definition pipeline_method() {
     if (!out) return failure{"training: " + out.error()};
     return std::shared_ptr<const actors::workload>(std::move(*out));
   };
+  out.speed = speed_of_pipeline;
+  out.variants = pipeline_variants;
   out.spawn = spawn_trainer;
   static_assert(actors::pipeline_trainer::drain == actors::training_peer::drain,
                 "the role 'trainer' tells both to leave");

@@ -8,6 +8,7 @@
 #include "scenarios/roles/role.hpp"
 
 #include <caf/actor_system.hpp>
+#include <fmt/format.h>
 
 namespace shoal::scenarios {
 
@@ -72,6 +73,15 @@ method_definition synchronous_method() {
   };
   out.configure = [](const scenario& what, actors::peer_config& into) {
     into.target_batch = options_of(what).target_batch;
+  };
+  out.speed = [](const scenario& what) {
+    return speed_of_common_steps(what, options_of(what).target_batch, overlaps(what));
+  };
+  out.variants = [](const scenario& like) {
+    const auto batch = fmt::format("{:.0f}", samples_between_rounds(like));
+    return std::vector<method_variant>{
+        {"", {{"target_batch", batch}, {"overlap", "none"}}, {}},
+        {"overlap", {{"target_batch", batch}, {"overlap", "averaging"}}, {}}};
   };
   out.spawn = [](const role_site& site) {
     if (overlaps(site.what))

@@ -117,7 +117,7 @@ std::optional<promotion> promote(const scenario& from, const inventory& to, std:
     if (group.role.definition().trains) {
       group.device = name;
       what.devices[name] = {host.samples_per_second, host.jitter, host.step_time,
-                            from.devices.at(like->device).offload};
+                            from.devices.at(like->device).offload, host.memory};
       if (host.samples_per_second <= 0)
         wrong("nobody has measured how fast it computes: run 'shoal probe' there");
       else if (host.model != model)

@@ -106,6 +106,10 @@ void describe(V& v, device_class& o) {
           "the optimizer's state stays in the host's memory, and the host's processor makes the "
           "step; with `training.overlap` the step runs while the device computes",
           {.hide_default = true});
+  v.field("memory", o.memory,
+          "memory that training may take. `shoal plan` leaves out methods that need more; a run "
+          "does not look at it. 0: not known",
+          {.hide_default = true});
 }
 
 template <class V>

@@ -43,6 +43,7 @@ struct device_class {
   double jitter = 0;    ///< standard deviation of a job's duration as a fraction of it, [0, 1)
   duration step_time{}; ///< duration of one optimizer step
   bool offload = false; ///< the CPU makes the step, with the optimizer state in host memory
+  data_size memory;     ///< memory that training may take, for 'shoal plan'; 0: not known
   bool operator==(const device_class&) const = default;
 };
 

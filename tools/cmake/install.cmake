@@ -37,7 +37,7 @@ function(shoal_export)
 endfunction()
 
 shoal_export(shoal_base shoal_kernels shoal_text shoal_formats shoal_tokenizer shoal_checkpoint shoal_decoder shoal_pictures shoal_learn shoal_flows shoal_churn shoal_certificates shoal_netem
-  shoal_wire shoal_actors shoal_schema shoal_observe shoal_record shoal_export shoal_compare shoal_page shoal_churn_engine shoal_world shoal_completions shoal_scenarios shoal_chaos shoal_promote
+  shoal_wire shoal_actors shoal_schema shoal_observe shoal_record shoal_export shoal_compare shoal_page shoal_churn_engine shoal_world shoal_completions shoal_scenarios shoal_chaos shoal_plan shoal_promote
   shoal_sweep shoal_console shoal_tools)
 
 # Every user of a library links shoal_base. Its users round as Shoal does, so that two machines compute the same bits.
