@@ -307,12 +307,12 @@ int evaluate(const evaluate_arguments& a) {
     if (a.scratch && rows.empty()) {
       const auto done = add({"from scratch", {}, {}, {}}, {});
       if (!done) return fail(done.error());
-      if (!*done) return 128 + SIGINT;
+      if (!*done) return exit_interrupted;
     }
     const auto done =
         add({path.stem().string(), saved->step, saved->samples, {}}, saved->parameters);
     if (!done) return fail(done.error());
-    if (!*done) return 128 + SIGINT;
+    if (!*done) return exit_interrupted;
   }
   const auto baseline = learn::baseline_score(*texts).score;
   print(a, rows, baseline);

@@ -77,7 +77,7 @@ int generate(const generate_arguments& arguments) {
   }
   good = good && print("\n");
   if (!good) return fail("cannot write the text");
-  return interrupted() ? 128 + SIGINT : exit_ok;
+  return interrupted() ? exit_interrupted : exit_ok;
 }
 
 #else

@@ -10,7 +10,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <csignal>
 #include <memory>
 
 namespace shoal::tools {
@@ -40,7 +39,7 @@ int plan(const plan_arguments& arguments) {
         fmt::print(stderr, "running {}{}{}\n", row.method, row.variant.empty() ? "" : ", ",
                    row.variant);
       };
-    if (!scenarios::run_plan(*made, options)) return 128 + SIGINT;
+    if (!scenarios::run_plan(*made, options)) return exit_interrupted;
   }
   fmt::print("{}", arguments.json ? to_json(*made) : table(*made));
   return exit_ok;

@@ -68,7 +68,7 @@ int replay(const replay_arguments& arguments) {
   if (!outcome) return fail(outcome.error(), exit_run_failed);
   if (outcome->interrupted) {
     fmt::print(stderr, "interrupted: nothing was compared\n");
-    return 128 + SIGINT;
+    return exit_interrupted;
   }
   auto verdict = scenarios::judge_replay(
       plan->recorded, {outcome->summary.event_hash.value_or("none"), outcome->summary.state_hash});

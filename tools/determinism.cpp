@@ -26,7 +26,7 @@ result<determinism_check> determinism_check::begin(scenarios::scenario& what,
 }
 
 int determinism_check::finish(const scenarios::run_outcome& first, bool quiet) {
-  if (first.interrupted) return 128 + SIGINT;
+  if (first.interrupted) return exit_interrupted;
   const std::string first_directory = options_.out;
   options_.out = (scratch_ / "second").string();
   options_.baseline = false;
@@ -40,7 +40,7 @@ int determinism_check::finish(const scenarios::run_outcome& first, bool quiet) {
     fmt::print(stderr, "error: the second run: {}\n", second.error());
     return exit_run_failed;
   }
-  if (second->interrupted) return 128 + SIGINT;
+  if (second->interrupted) return exit_interrupted;
   auto* to = quiet ? stderr : stdout;
   if (second->summary.event_hash == first.summary.event_hash &&
       second->summary.state_hash == first.summary.state_hash) {
