@@ -361,7 +361,13 @@ void dht_node::on_answer(query_answer& what) {
     return;
   case kind::search: {
     const auto it = state_->searches.find(done.search);
-    if (it != state_->searches.end()) it->second.lookup.heard(done.to, what.nearer);
+    if (it != state_->searches.end()) {
+      auto& [lookup, key, why, lacking] = it->second;
+      std::erase_if(what.nearer, [&, of = why, &target = lookup.target()](const contact& c) {
+        return is_on_our_side(c, of, target);
+      });
+      lookup.heard(done.to, what.nearer);
+    }
     if (again) return query(done.to, done.search, done.key, kind::search, false);
     if (it == state_->searches.end()) return;
     if (it->second.what == goal::read && what.sequence == 0)

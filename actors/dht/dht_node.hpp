@@ -10,6 +10,11 @@
 // - join: the node asks the bootstrap addresses for the nodes near its own id. Then it looks up its
 //   own id, and a point in each farther bucket (bootstrap.hpp). Without a bootstrap node, or if
 //   none answers for long, the node is alone.
+// - meet: nodes that join at the same time may not find each other. Two neighbouring parts of the
+//   id space then ignore each other for ever, because each look-up asks the nearest nodes that it
+//   knows. So a node of a large network looks into its empty buckets, soon after it has joined and
+//   ever more seldom. These look-ups leave out the nodes on its own side of the bucket, which know
+//   as little as the node itself.
 // - identity: a node belongs to the member that its host's certificate names. Its id follows from
 //   its address (node_id.hpp). A message is from the node whose address sent it, and an answer may
 //   name other nodes only under the ids of their addresses. The routing table has one entry for
@@ -118,8 +123,8 @@ private:
     probe_timer
   };
 
-  /// Why a look-up runs. A `read` asks for records, too.
-  enum class goal : std::uint8_t { refresh, join, read, write, republish };
+  /// Why a look-up runs. A `read` asks for records, too. `fill` looks into an empty bucket.
+  enum class goal : std::uint8_t { refresh, join, fill, read, write, republish };
 
   struct search {
     iterative_lookup lookup;
@@ -159,6 +164,7 @@ private:
     std::uint64_t next_token = 1;
     bool serves, flush_planned = false;
     duration next_refresh, last_handled{};
+    duration next_fill{}, fill_pause{};
   };
 
   // -- dht_node.cpp: messages
@@ -266,6 +272,13 @@ private:
   /// Looks up points farther away than the neighbours, so that this node knows the whole id space
   /// and is known there.
   void announce();
+  /// Looks into empty buckets.
+  void fill_table();
+  /// True if the node would learn nothing for this look-up from `who`.
+  bool is_on_our_side(const contact& who, goal what, const node_id& target) const {
+    return what == goal::fill &&
+           common_prefix(state_->self.id, who.id) > common_prefix(state_->self.id, target);
+  }
   void look_up_self() { start_search(state_->self.id, {}, goal::refresh); }
   /// A node has sent a message. No node keeps a client.
   void met(const contact& who, bool client);

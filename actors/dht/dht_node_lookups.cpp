@@ -137,8 +137,9 @@ void dht_node::start_search(const node_id& target, const std::string& key, goal 
           .first->second.lookup;
   if (!key.empty()) state_->search_of[key] = token;
   const auto& table = state_->table;
-  auto begin = table.nearest(target, options.bucket_size,
-                             [this](const contact& c) { return is_left_alone(c); });
+  auto begin = table.nearest(target, options.bucket_size, [&](const contact& c) {
+    return is_left_alone(c) || is_on_our_side(c, what, target);
+  });
   if (begin.empty()) begin = table.nearest(target, options.bucket_size);
   if (begin.empty()) begin.assign(state_->lost.silent().begin(), state_->lost.silent().end());
   lookup.start(begin);

@@ -34,6 +34,8 @@ void dht_node::join() {
 
 void dht_node::joined() {
   if (!state_->entry.join()) return;
+  state_->fill_pause = state_->options.maintenance / 2;
+  state_->next_fill = now() + state_->fill_pause;
   announce();
   write_all();
   std::vector<std::string> keys;
@@ -176,6 +178,7 @@ void dht_node::maintain() {
   ask_unheard_address();
   ping_quiet_contacts();
   refresh_table();
+  fill_table();
 }
 
 void dht_node::drop_expired_records() {
@@ -261,6 +264,17 @@ void dht_node::refresh_table() {
   if (prefixes.empty()) return;
   const auto prefix = prefixes[state_->draws.below(prefixes.size())];
   start_search(random_at(state_->self.id, prefix, state_->draws), {}, goal::refresh);
+}
+
+void dht_node::fill_table() {
+  auto& s = *state_;
+  if (now() < s.next_fill) return;
+  s.fill_pause = std::min(2 * s.fill_pause, s.options.refresh);
+  s.next_fill = now() + s.fill_pause;
+  // The nodes of a small network know each other.
+  if (s.table.size() < s.options.bucket_size) return;
+  for (const auto prefix : s.table.gaps())
+    start_search(random_at(s.self.id, prefix, s.draws), {}, goal::fill);
 }
 
 /// Every host has a DHT node, so the nodes carry proofs. Each one passes a proof on once, to its

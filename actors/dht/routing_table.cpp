@@ -136,6 +136,16 @@ bool routing_table::contains(const node_id& who) const {
          find_in(found->second.members, who) != found->second.members.end();
 }
 
+std::vector<unsigned> routing_table::gaps() const {
+  std::vector<unsigned> out;
+  unsigned next = 0;
+  for (const auto prefix : prefixes()) {
+    for (; next < prefix; ++next) out.push_back(next);
+    next = prefix + 1;
+  }
+  return out;
+}
+
 std::vector<unsigned> routing_table::prefixes() const {
   std::vector<unsigned> out;
   for (const auto& [prefix, in] : buckets_)

@@ -49,6 +49,8 @@ public:
   std::uint64_t changes() const noexcept { return changes_; }
   /// The prefix lengths of buckets that are not empty, ascending.
   std::vector<unsigned> prefixes() const;
+  /// The prefix lengths of empty buckets before the last one, ascending.
+  std::vector<unsigned> gaps() const;
 
 private:
   struct entry {

@@ -152,6 +152,39 @@ TEST_CASE(
   CHECK(net.bad() == 0);
 }
 
+TEST_CASE("two parts of the id space that ignore each other meet by the nodes that know both") {
+  network net(0);
+  // Nodes that begin with 10, with 11, and with 0.
+  std::vector<mini_host*> left, right, others;
+  for (int n = 0; left.size() < 24 || right.size() < 24 || others.size() < 40; ++n) {
+    auto& host = net.world.add_host(fmt::format("m-{}", n));
+    const auto top = member_of(host.key()).high >> 62;
+    auto& into = top == 2 ? left : top == 3 ? right : others;
+    if (into.size() < (top >= 2 ? 24u : 40u)) into.push_back(&host);
+  }
+  const auto start = [&](const std::vector<mini_host*>& some, std::vector<std::size_t> known) {
+    const auto first = net.nodes.size();
+    for (auto* host : some) {
+      auto config = net.options;
+      for (const auto each : known) config.bootstraps.push_back(net.nodes[each]);
+      net.hosts.push_back(host);
+      net.nodes.push_back(net.world.spawn<dht_node>(*host, config));
+      net.world.settle();
+      if (known.empty()) known = {first};
+    }
+    return first;
+  };
+  const auto a = start(left, {}), b = start(right, {}), c = start(others, {a, b});
+  net.world.run_for(30s);
+  for (int k = 0; k < 16; ++k) {
+    const auto key = fmt::format("k{}", k);
+    net.put(a + 5, key, "left", '1', 60s);
+    net.put(b + 5, key, "right", '2', 60s);
+    for (const auto reader : {a + 9, b + 9, c + 9}) CHECK(net.get(reader, key) == "left=1 right=2");
+  }
+  CHECK(net.bad() == 0);
+}
+
 TEST_CASE("the owner restores its records when all their replicas are gone") {
   dht_config often;
   often.republish = 20s;
