@@ -14,7 +14,6 @@
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
-#include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>

@@ -1,9 +1,9 @@
-// shoal explain RUN: the reasons why a transfer, a round or a micro-batch took as long as it did.
-// With
-// --case, the story of a member.
+// shoal explain RUN: the reasons why a transfer, a round, a micro-batch or a call of an expert took as
+// long as it did. With --case, the story of a member.
 #include "scenarios/observe/run_directory.hpp"
 #include "scenarios/record/explain.hpp"
 #include "scenarios/record/explain_case.hpp"
+#include "scenarios/record/explain_experts.hpp"
 #include "scenarios/record/explain_micro_batch.hpp"
 #include "scenarios/record/notable_rounds.hpp"
 #include "scenarios/record/study_directory.hpp"
@@ -25,7 +25,7 @@ namespace {
 struct explain_arguments {
   std::string run, svg;
   std::optional<std::uint64_t> flow, round, number_of_case;
-  bool micro_batches = false, json = false;
+  bool experts = false, micro_batches = false, json = false;
 };
 
 template <class What>
@@ -45,9 +45,14 @@ int explain(const explain_arguments& arguments) {
     return fail(run.error());
   if (arguments.flow)
     return show(scenarios::explain_transfer(arguments.run, *arguments.flow), arguments.json);
+  if (arguments.experts) return show(scenarios::explain_experts(arguments.run), arguments.json);
   if (!arguments.round) {
     const auto found = scenarios::notable_rounds(arguments.run);
-    if (!found) return fail(found.error());
+    if (!found) {
+      // A mixture of experts has no rounds.
+      const auto steps = scenarios::explain_experts(arguments.run);
+      return steps ? show(steps, arguments.json) : fail(found.error());
+    }
     const auto text =
         arguments.json ? scenarios::to_json(*found) : scenarios::to_text(*found, arguments.run);
     std::fputs(text.c_str(), stdout);
@@ -80,6 +85,8 @@ void add_explain(CLI::App& app, action& chosen) {
   one_case->type_name("N");
   auto* slowest = which->add_flag("--micro-batches", arguments->micro_batches,
                                   "the five slowest micro-batches of a pipeline, hop by hop");
+  which->add_flag("--experts", arguments->experts,
+                  "the steps of a mixture with the slowest calls of experts");
   which->require_option(0, 1);
   command->add_option("--svg", arguments->svg, "with --round: draw its transfers into this file")
       ->type_name("FILE")

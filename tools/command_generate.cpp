@@ -9,7 +9,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <csignal>
 #include <cstdio>
 #include <span>
 #if SHOAL_WITH_LEARN

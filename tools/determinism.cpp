@@ -6,7 +6,6 @@
 
 #include <fmt/format.h>
 
-#include <csignal>
 #include <cstdio>
 
 namespace shoal::tools {

@@ -2,6 +2,7 @@
 #include "actors/conduct/conducts.hpp"
 
 #include "actors/conduct/attacks.hpp"
+#include "actors/conduct/attacks_on_experts.hpp"
 #include "actors/conduct/attacks_on_guard.hpp"
 #include "actors/conduct/attacks_on_values.hpp"
 #include "actors/conduct/bugs_in_averaging.hpp"
@@ -109,8 +110,13 @@ definition_list<conduct_definition>& conducts() {
       attack_of<false_means>("false_means", "a reducer adds `strength` to each value of its means",
                              false),
       attack_of<wrong_layers>("wrong_layers",
-                              "a server of an inference swarm, or a host of a pipeline stage, "
-                              "multiplies each output by 1 plus `strength` times a normal number",
+                              "a server of an inference swarm, a host of a pipeline stage, or a "
+                              "host of experts, multiplies each output by 1 plus `strength` times "
+                              "a normal number",
+                              false),
+      attack_of<false_copies>("false_copies",
+                              "a host of experts multiplies the values of the copies that it "
+                              "sends by minus `strength`",
                               false),
       attack_of<equivocating_commitments>("equivocating_commitments",
                                           "half of the members get another commitment to a round",

@@ -49,6 +49,7 @@ struct expert_task {
   std::uint64_t request = 0;
   std::uint64_t version = 0;      ///< steps of the expert when the forward pass was computed
   std::vector<float> x, gradient; ///< [rows, width]; a forward pass has no gradient
+  duration came{};
 };
 
 /// The waiting requests of all experts of a server. A plain state machine.
@@ -93,7 +94,8 @@ struct expert_work {
   task_pools::batch batch;
   /// The output of each task, or the gradient with respect to its input.
   std::vector<std::vector<float>> results;
-  bool failed = false; ///< a value was not finite, and the state is as before
+  duration queued{}, time{}; ///< as in expert_batch_done
+  bool failed = false;       ///< a value was not finite, and the state is as before
 };
 void compute(expert_work& what);
 

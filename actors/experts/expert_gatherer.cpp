@@ -1,6 +1,7 @@
 #include "actors/experts/expert_gatherer.hpp"
 
 #include "actors/dht/messages.hpp"
+#include "actors/experts/size_bound.hpp"
 #include "actors/observe.hpp"
 #include "kernels/base/check.hpp"
 
@@ -118,7 +119,19 @@ void expert_gatherer::on_down(const caf::actor_addr& whom) {
   if (std::erase_if(asked_, [&](const auto& one) { return gone(one.second.to); }) > 0) ask_more();
 }
 
+void expert_gatherer::drop_too_large() {
+  std::vector<double> sizes;
+  for (const auto& one : got_)
+    if (one) sizes.push_back(size_of_values(one->parameters));
+  if (sizes.empty() || options_.most_growth == 0) return;
+  const auto middle = sizes.begin() + static_cast<std::ptrdiff_t>(sizes.size() / 2);
+  std::nth_element(sizes.begin(), middle, sizes.end());
+  for (auto& one : got_)
+    if (one && size_of_values(one->parameters) > options_.most_growth * *middle) one.reset();
+}
+
 void expert_gatherer::end() {
+  drop_too_large();
   model_gathered seen{options_.epoch, got_.size(), 0, bytes_, now() - began_};
   for (std::size_t n = 0; n < got_.size(); ++n) {
     if (got_[n]) continue;

@@ -6,7 +6,8 @@
 // 1. Read the dictionaries of the longest prefixes (expert_record.hpp).
 // 2. Ask each holder for its experts, `in_flight` at a time.
 // 3. Experts whose holders are gone, refuse or stay silent are looked up again, `attempts` times.
-//    Those that are still missing are as `before` has them.
+//    Those that are still missing are as `before` has them, and so are those whose copies are far
+//    larger than most.
 #pragma once
 
 #include "actors/experts/expert_batch.hpp"
@@ -40,6 +41,8 @@ struct expert_gatherer_config {
   duration pause = std::chrono::seconds(2); ///< before experts are looked up again
   duration timeout = std::chrono::seconds(10);
   duration record_lifetime = std::chrono::minutes(1);
+  /// Parameters of a copy may be so many times as large as those of most copies; 0: any size may.
+  double most_growth = 32;
   caf::actor dht;
 };
 
@@ -62,6 +65,7 @@ private:
   void ask_more();
   void give_up(std::uint64_t request);
   void on_down(const caf::actor_addr& whom) override;
+  void drop_too_large();
   void end();
 
   expert_gatherer_config options_;

@@ -118,8 +118,9 @@ std::optional<expert_holder> expert_cache::holder(const expert_id& which, std::i
   return best == nullptr ? std::nullopt : std::optional(best->holder);
 }
 
-void expert_cache::failed(peer_id host, duration now) {
-  banned_until_[host] = now + options_.ban;
+void expert_cache::failed(peer_id host, duration now, unsigned bans) {
+  auto& until = banned_until_[host];
+  until = std::max(until, now + bans * options_.ban);
 }
 
 void expert_cache::moved(const expert_id& which, peer_id from) {

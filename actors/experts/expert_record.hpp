@@ -88,8 +88,8 @@ public:
   /// is alive.
   std::optional<expert_holder> holder(const expert_id& which, std::int64_t utc_ns,
                                       duration now) const;
-  /// The host gets nothing for a while, as it did not answer.
-  void failed(peer_id host, duration now);
+  /// The host gets nothing for a while, as it did not answer: `bans` times the usual time.
+  void failed(peer_id host, duration now, unsigned bans = 1);
   /// The host holds the expert no more.
   void moved(const expert_id& which, peer_id from);
   /// The host died at that time (UTC), or was cut off. Records that it may have written before do

@@ -36,7 +36,7 @@ expert_server::expert_server(caf::actor_config& config, host& on, expert_server_
       pools_(options_.block->width(), options_.most_rows, options_.most_waiting),
       // Servers that begin together would otherwise flood the DHT together.
       phase_(0.5 + stream(options_.seed, "experts.phase", on.id()).uniform()),
-      jitter_(on.random_stream("experts.jitter")) {
+      jitter_(on.random_stream("experts.jitter")), copy_sizes_(options_.most_growth) {
   for (const auto* some : {&options_.experts, &options_.hand})
     for (const auto& each : *some)
       SHOAL_CHECK(is_on_grid(each.layer, each.place), "a server's experts are on the grid");
@@ -137,6 +137,7 @@ void expert_server::receive(const expert_pass& m) {
   task.reply_to = m.reply_to;
   task.request = m.request;
   task.version = m.version;
+  task.came = now();
   const expert_id which{m.layer, m.place};
   const auto expert = experts_.find(which);
   if (expert == experts_.end()) return refuse(task, expert_refusal::unknown_expert);
@@ -192,6 +193,9 @@ void expert_server::start_batch() {
               options_.row_time * static_cast<std::int64_t>(rows * (work->batch.backward ? 3 : 1));
   if (options_.jitter > 0)
     time = from_seconds(to_seconds(time) * std::max(0.1, jitter_.normal(1, options_.jitter)));
+  for (const auto& each : work->batch.tasks)
+    work->queued = std::max(work->queued, now() - each.came);
+  work->time = time;
   running_ = work;
   here().run(
       "expert", [work] { compute(*work); }, time, caf::actor_cast<caf::actor>(this), 0);
@@ -201,12 +205,14 @@ void expert_server::computed() {
   if (!running_) return;
   const auto done = std::exchange(running_, nullptr);
   const auto expert = experts_.find(done->batch.which);
-  expert_batch_done seen{done->batch.which, done->batch.backward, done->batch.tasks.size(), 0, 0};
+  expert_batch_done seen{
+      done->batch.which, done->batch.backward, done->batch.tasks.size(), 0, 0, 0};
   here().probe(done->batch.backward ? expert_probes::step_made : expert_probes::forward_computed);
   // An expert that was given up meanwhile makes no step here.
   const bool gone = expert == experts_.end();
   const auto before = gone ? 0 : expert->second.state->steps;
   if (!gone && !done->failed) expert->second.state = done->state;
+  seen.steps = gone ? 0 : expert->second.state->steps;
   for (std::size_t i = 0; i < done->batch.tasks.size(); ++i) {
     const auto& task = done->batch.tasks[i];
     seen.rows += task.x.size() / options_.block->width();
@@ -215,9 +221,14 @@ void expert_server::computed() {
       refuse(task, gone ? expert_refusal::unknown_expert : expert_refusal::wrong_values);
       continue;
     }
+    options_.conduct->computed_layers(done->results[i]);
     auto packed = pack_activations(kernels::codec::none, std::move(done->results[i]),
                                    options_.block->width(), options_.sized);
-    SHOAL_CHECK(packed.ok(), "results are finite");
+    if (!packed) { // by the host's conduct only
+      if (done->batch.backward) log_.refused(task.key);
+      refuse(task, expert_refusal::wrong_values);
+      continue;
+    }
     if (done->batch.backward) {
       seen.staleness += before > task.version ? before - task.version : 0;
       log_.done(task.key, *packed);
@@ -225,6 +236,8 @@ void expert_server::computed() {
     send(task.reply_to, expert_answer{task.request, done->state->steps, std::move(*packed)});
   }
   here().probe(expert_probes::answer_sent);
+  seen.queued = done->queued;
+  seen.time = done->time;
   here().observe(seen);
   start_batch();
 }
@@ -383,6 +396,7 @@ std::vector<peer_id> expert_server::receivers_of(const expert_id& which) const {
 }
 
 void expert_server::send_copies() {
+  experts_copied seen;
   for (auto& [which, expert] : experts_) {
     const auto receivers = receivers_of(which);
     std::erase_if(expert.copied, [&](const auto& each) {
@@ -397,7 +411,9 @@ void expert_server::send_copies() {
       send(servers_.at(peer).address,
            expert_copy{address(), which.layer, which.place, expert.state->steps, packed});
     }
+    if (!packed.empty()) seen.copies.push_back({which, expert.state->steps});
   }
+  if (!seen.copies.empty()) here().observe(seen);
   here().probe(expert_probes::copies_sent);
 }
 
@@ -426,6 +442,8 @@ void expert_server::receive(const expert_copy& m) {
   auto state = expert_state::unpack(m.values, options_.block->parameter_count(), m.steps,
                                     options_.copy_bytes, options_.optimizer);
   if (!state) return misbehaviour(0, state.error());
+  if (!may_be(sender, size_of_values(state->parameters)))
+    return misbehaviour(sender, "a copy of an expert is far larger than those of other hosts");
   auto& copy = copies_[which];
   if (copy.revival != 0) revivals_.erase(copy.revival);
   copy.state = std::make_shared<const expert_state>(std::move(*state));
@@ -433,6 +451,15 @@ void expert_server::receive(const expert_copy& m) {
   copy.owner_address = caf::actor_cast<caf::actor_addr>(m.owner);
   copy.revival = 0;
   watch(m.owner);
+}
+
+bool expert_server::may_be(peer_id owner, double size) {
+  // The experts of this host are the ones that it can trust.
+  double own = 0;
+  for (const auto& [which, expert] : experts_)
+    own = std::max(own, size_of_values(expert.state->parameters));
+  if (options_.most_growth > 0 && own > 0 && size > options_.most_growth * own) return false;
+  return copy_sizes_.accepts(owner, size);
 }
 
 void expert_server::watch(const caf::actor& owner) {

@@ -14,16 +14,21 @@
 //   for `forget_after`, because all its copies are gone.
 // - give up: each renewal reads the records of the server's own prefixes. Where another host has
 //   an expert with more steps, or with as many and a smaller peer id, the server drops its own.
+// - refuse: a copy whose parameters are far larger than those of the host's own experts, or of
+// other
+//   hosts' copies, is not kept (size_bound.hpp).
 // Left out: a check that a copy is the work of honest steps. A copy replaces an older one only if
 // it is from the same owner, or if that owner is gone.
 // Source: Ryabinin and Gusev, arXiv:2002.04013, section 3.3.
 #pragma once
 
+#include "actors/conduct/conduct.hpp"
 #include "actors/experts/expert_batch.hpp"
 #include "actors/experts/expert_record.hpp"
 #include "actors/experts/messages.hpp"
 #include "actors/experts/observations.hpp"
 #include "actors/experts/request_log.hpp"
+#include "actors/experts/size_bound.hpp"
 #include "actors/experts/trainer_record.hpp"
 #include "actors/protocol_actor.hpp"
 
@@ -66,6 +71,8 @@ struct expert_server_config {
   std::size_t sized = 0;      ///< values of a row that travel as a size alone (activations.hpp)
   std::size_t copy_bytes = 0; ///< the same for a copy
   double jitter = 0;          ///< the computing times vary, as device_profile::jitter
+  double most_growth = 32;    ///< a copy may be so many times as large as those of most hosts
+  std::shared_ptr<actors::conduct> conduct = honest_conduct();
   caf::actor dht;
 };
 
@@ -115,6 +122,8 @@ private:
   void give_up_older(const expert_id& prefix, const found& m);
 
   void send_copies();
+  /// True if a copy of another host's expert may have parameters of this size.
+  bool may_be(peer_id owner, double size);
   void watch(const caf::actor& owner);
   std::vector<peer_id> receivers_of(const expert_id& which) const;
 
@@ -158,6 +167,7 @@ private:
   std::optional<duration> over_since_; // the last epoch was reached, and trainers are at work
   double phase_; // factor of the first periods of timers, from 0.5 to 1.5; then 1
   rng jitter_;
+  size_bound copy_sizes_;
 };
 
 } // namespace shoal::actors

@@ -20,6 +20,9 @@ namespace {
 // A backward pass takes twice the time of a forward one.
 constexpr double forward_share = 1.0 / 3, backward_share = 2.0 / 3;
 
+// A host that sent wrong values is left alone for so many times as long as a silent one.
+constexpr unsigned wrong_bans = 40;
+
 } // namespace
 
 expert_trainer::expert_trainer(caf::actor_config& config, host& on, expert_trainer_config options)
@@ -27,8 +30,9 @@ expert_trainer::expert_trainer(caf::actor_config& config, host& on, expert_train
       trunk_(std::make_shared<const std::vector<float>>(
           options_.net->initial_parameters(options_.seed))),
       optimizer_state_(optimizer_state_size(options_.optimizer, trunk_->size())),
-      cache_(options_.cache), draws_(on.random_stream("experts.sharing")),
-      jitter_(on.random_stream("experts.jitter")) {
+      cache_(options_.cache), sizes_{size_bound(options_.most_growth),
+                                     size_bound(options_.most_growth)},
+      draws_(on.random_stream("experts.sharing")), jitter_(on.random_stream("experts.jitter")) {
   if (!options_.trunk) return;
   SHOAL_CHECK(options_.trunk->parameters.size() == trunk_->size() &&
                   options_.trunk->optimizer.size() == optimizer_state_.size(),
@@ -272,7 +276,7 @@ void expert_trainer::place_calls(const expert_place& place, std::span<const lear
     rows = rows.subspan(some.size());
     ++seen_.calls;
     parts_ += backward_ ? 1 : 0;
-    place_call(place, {some.begin(), some.end()}, to, ++last_token_, false);
+    place_call(place, {some.begin(), some.end()}, to, ++last_token_, false, now());
   }
 }
 
@@ -282,7 +286,8 @@ void expert_trainer::watch(const expert_holder& holder) {
 }
 
 void expert_trainer::place_call(const expert_place& place, std::vector<learn::routed_row> rows,
-                                const expert_holder& to, std::uint64_t request, bool again) {
+                                const expert_holder& to, std::uint64_t request, bool again,
+                                duration began) {
   watch(to);
   const auto pack = [&](std::vector<float> values) {
     return pack_activations(kernels::codec::none, std::move(values), options_.net->ends().width(),
@@ -296,7 +301,8 @@ void expert_trainer::place_call(const expert_place& place, std::vector<learn::ro
   m.rows = static_cast<std::uint32_t>(rows.size());
   auto x = pack(pass_->inputs_of(rows));
   auto gradient = backward_ ? pack(pass_->gradients_of(rows)) : result<payload>(payload{});
-  calls_[request] = {place, std::move(rows), to, again};
+  if (calls_.empty() && !again) calls_began_ = now();
+  calls_[request] = {place, std::move(rows), to, again, began};
   // Values that are not finite reach no expert. The call is lost after its caller has made others.
   if (!x || !gradient) return set_timer(duration{}, late, request);
   m.x = std::move(*x);
@@ -316,9 +322,21 @@ void expert_trainer::receive(const expert_answer& m) {
     misbehaviour(0, values.error());
     return lose(m.request, expert_refusal::wrong_values, false);
   }
+  // Relative to what the host has computed them from, the sizes of all steps compare.
+  const auto from = size_of_values(backward_ ? pass_->gradients_of(at->second.rows)
+                                             : pass_->inputs_of(at->second.rows));
+  if (from > 0 &&
+      !sizes_[backward_ ? 1 : 0].accepts(at->second.to.peer, size_of_values(*values) / from))
+    return lose(m.request, expert_refusal::too_large, false);
   const auto done = std::move(at->second);
   calls_.erase(at);
   parts_done_ += backward_ ? 1 : 0;
+  if (const auto time = now() - done.began; !seen_.slowest || time > seen_.slowest_time) {
+    seen_.slowest = in_layer(done.place);
+    seen_.slowest_backward = backward_;
+    seen_.slowest_began = done.began;
+    seen_.slowest_time = time;
+  }
   auto& into = backward_ ? pass_->chosen() : chosen_;
   for (std::size_t i = 0; i < done.rows.size(); ++i) {
     auto& one = into[done.rows[i].row][done.rows[i].choice];
@@ -327,7 +345,11 @@ void expert_trainer::receive(const expert_answer& m) {
         .assign(first, first + static_cast<std::ptrdiff_t>(width));
   }
   if (!backward_) answered_[pass_->layer()][done.place] = {done.to, m.version};
-  if (!calls_.empty()) return;
+  if (calls_.empty()) all_answered();
+}
+
+void expert_trainer::all_answered() {
+  seen_.waiting_time += now() - calls_began_;
   backward_ ? go_back() : layer_answered();
 }
 
@@ -335,7 +357,7 @@ void expert_trainer::lose(std::uint64_t request, expert_refusal why, bool may_re
   auto lost = std::move(calls_.at(request));
   calls_.erase(request);
   if (backward_ && may_repeat && !lost.again) {
-    return place_call(lost.place, std::move(lost.rows), lost.to, request, true);
+    return place_call(lost.place, std::move(lost.rows), lost.to, request, true, lost.began);
   }
   const auto which = in_layer(lost.place);
   here().observe(expert_call_lost{which, lost.to.peer, backward_, why});
@@ -343,9 +365,8 @@ void expert_trainer::lose(std::uint64_t request, expert_refusal why, bool may_re
   if (why == expert_refusal::unknown_expert)
     cache_.moved(which, lost.to.peer);
   else
-    cache_.failed(lost.to.peer, now());
-  if (!calls_.empty()) return;
-  backward_ ? go_back() : layer_answered();
+    cache_.failed(lost.to.peer, now(), why == expert_refusal::too_large ? wrong_bans : 1);
+  if (calls_.empty()) all_answered();
 }
 
 void expert_trainer::on_down(const caf::actor_addr& whom) {

@@ -8,6 +8,8 @@
 // 2. The loss; then back through the layers. Each expert that answered gets the gradient of its
 //    output and makes a step of its own. A request without an answer is sent once more under the
 //    same number, which makes no second step.
+//    An answer that is far larger than those of other hosts counts as none, and its host is left
+//    alone for long (size_bound.hpp).
 // 3. A step of the trunk. Every `share_every` the trunk goes to another trainer, drawn at random,
 //    and each trainer takes the mean of its own trunk and those that came.
 //
@@ -23,11 +25,13 @@
 #include "actors/experts/expert_search.hpp"
 #include "actors/experts/messages.hpp"
 #include "actors/experts/observations.hpp"
+#include "actors/experts/size_bound.hpp"
 #include "actors/experts/trainer_record.hpp"
 #include "actors/protocol_actor.hpp"
 #include "actors/training/shard_io.hpp"
 #include "kernels/learn/mixture_network.hpp"
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -62,7 +66,8 @@ struct expert_trainer_config {
   duration share_every{};           ///< 0: never
   duration renew = std::chrono::seconds(20);
   duration record_lifetime = std::chrono::minutes(1);
-  std::size_t sized = 0; ///< as in expert_server_config
+  std::size_t sized = 0;   ///< as in expert_server_config
+  double most_growth = 32; ///< an answer may be so many times as large as those of most hosts
 
   // Without `samples`.
   shard_client_config shard;
@@ -119,6 +124,7 @@ private:
     std::vector<learn::routed_row> rows;
     expert_holder to;
     bool again = false; // the request was repeated
+    duration began{};
   };
   struct answered_expert {
     expert_holder holder;
@@ -138,11 +144,12 @@ private:
   void place_calls(const expert_place& place, std::span<const learn::routed_row> rows,
                    const expert_holder& to);
   void place_call(const expert_place& place, std::vector<learn::routed_row> rows,
-                  const expert_holder& to, std::uint64_t request, bool again);
+                  const expert_holder& to, std::uint64_t request, bool again, duration began);
   void receive(const expert_answer& m);
   void receive(const found& m);
   void receive(const trunk_share& m);
   void lose(std::uint64_t request, expert_refusal why, bool may_repeat);
+  void all_answered();
   void layer_answered();
   void enter_first_layer();
   void enter_layer();
@@ -189,6 +196,7 @@ private:
   std::uint64_t steps_ = 0;
   expert_cache cache_;
   std::map<caf::actor_addr, peer_id> watched_;
+  std::array<size_bound, 2> sizes_; // the answers' sizes, forward and back
 
   // The pass that is under way.
   std::shared_ptr<const std::vector<float>> used_; // the trunk with which the pass began
@@ -205,7 +213,7 @@ private:
   unsigned retried_ = 0, paused_ = 0;
   expert_step seen_;
   double loss_ = 0;
-  duration began_{}, look_up_began_{};
+  duration began_{}, look_up_began_{}, calls_began_{};
 
   std::vector<float> shared_sum_; // trunks of others since the last step
   std::size_t shared_ = 0;

@@ -215,6 +215,7 @@ void expert_trainer::gather(std::uint64_t epoch) {
   config.parameters = options_.expert_size;
   config.optimizer = options_.optimizer;
   config.record_lifetime = options_.record_lifetime;
+  config.most_growth = options_.most_growth;
   config.then = [epoch, got, trunk, keep = options_.on_model,
                  samples = learnt_.total()](expert_states all) {
     keep(epoch, samples, *trunk, all);

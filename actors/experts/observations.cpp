@@ -16,6 +16,8 @@ const char* to_string(expert_refusal why) noexcept {
     return "wrong_values";
   case expert_refusal::stale:
     return "stale";
+  case expert_refusal::too_large:
+    return "too_large";
   }
   return "unknown";
 }
@@ -29,8 +31,19 @@ std::string expert_given_up::logged_fields() const {
 }
 
 std::string expert_batch_done::logged_fields() const {
-  return fmt::format(R"("expert":"{}","backward":{},"requests":{},"rows":{},"staleness":{})",
-                     to_text(which), backward, requests, rows, staleness);
+  return fmt::format(
+      R"("expert":"{}","backward":{},"requests":{},"rows":{},"staleness":{},"steps":{},"queued":{:.6f},"seconds":{:.6f})",
+      to_text(which), backward, requests, rows, staleness, steps, to_seconds(queued),
+      to_seconds(time));
+}
+
+std::string experts_copied::logged_fields() const {
+  std::string names, steps;
+  for (const auto& each : copies) {
+    names += fmt::format("{}\"{}\"", names.empty() ? "" : ",", to_text(each.which));
+    steps += fmt::format("{}{}", steps.empty() ? "" : ",", each.steps);
+  }
+  return fmt::format(R"("experts":[{}],"steps":[{}])", names, steps);
 }
 
 const char* expert_call_lost::reason() const noexcept {
@@ -52,9 +65,15 @@ std::string model_gathered::logged_fields() const {
 }
 
 std::string expert_step::logged_fields() const {
-  return fmt::format(
-      R"("step":{},"loss":{:.6g},"calls":{},"lost":{},"unanswered":{},"look_ups":{},"seconds":{:.3f})",
-      step, loss, calls, lost, unanswered, look_ups, to_seconds(time));
+  auto out = fmt::format(
+      R"("step":{},"loss":{:.6g},"calls":{},"lost":{},"unanswered":{},"look_ups":{},"seconds":{:.3f},"look_up_seconds":{:.3f},"waiting_seconds":{:.3f})",
+      step, loss, calls, lost, unanswered, look_ups, to_seconds(time), to_seconds(look_up_time),
+      to_seconds(waiting_time));
+  if (slowest)
+    out += fmt::format(
+        R"(,"slowest":"{}","slowest_backward":{},"slowest_began_ns":{},"slowest_seconds":{:.6f})",
+        to_text(*slowest), slowest_backward, slowest_began.count(), to_seconds(slowest_time));
+  return out;
 }
 
 std::string expert_evaluated::logged_fields() const {

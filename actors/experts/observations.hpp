@@ -6,8 +6,10 @@
 #include "kernels/base/units.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace shoal::actors {
 
@@ -18,6 +20,7 @@ enum class expert_refusal : std::uint8_t {
   too_many,       ///< too many requests wait
   wrong_values,   ///< rows of another size, or values that are not finite
   stale,          ///< the expert has made too many steps since the forward pass
+  too_large,      ///< a trainer's own word: the answer is far larger than those of other hosts
 };
 const char* to_string(expert_refusal why) noexcept;
 
@@ -45,6 +48,20 @@ struct expert_batch_done {
   bool backward = false;
   std::uint64_t requests = 0, rows = 0;
   std::uint64_t staleness = 0; ///< in a backward pass: the sum over its requests
+  std::uint64_t steps = 0;     ///< that the expert has made, this batch's included
+  duration queued{}, time{};   ///< the longest wait of a request, and the computing
+  std::string logged_fields() const;
+};
+
+/// A server has sent copies of these experts to other servers. Those that have not changed since
+/// their last copy are left out.
+struct experts_copied {
+  static constexpr std::string_view observed_as = "experts_copied";
+  struct copy {
+    expert_id which;
+    std::uint64_t steps = 0;
+  };
+  std::vector<copy> copies;
   std::string logged_fields() const;
 };
 
@@ -93,6 +110,11 @@ struct expert_step {
   std::uint64_t unanswered = 0; ///< rows and layers in which no expert answered
   std::uint64_t look_ups = 0;
   duration time{}, look_up_time{}; ///< look_up_time: spent waiting for the DHT
+  duration waiting_time{};         ///< spent waiting for experts
+  /// The call that took the longest; empty: none was answered.
+  std::optional<expert_id> slowest;
+  bool slowest_backward = false;
+  duration slowest_began{}, slowest_time{};
   std::string logged_fields() const;
 };
 

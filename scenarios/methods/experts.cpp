@@ -42,6 +42,7 @@ struct expert_choices {
   duration share_every = std::chrono::seconds(10);
   std::uint64_t most_staleness = 0;
   duration answer_timeout = std::chrono::seconds(5);
+  double most_growth = 32;
   bool operator==(const expert_choices&) const = default;
 };
 
@@ -62,6 +63,11 @@ void describe(V& v, expert_choices& o) {
           {.hide_default = true});
   v.field("answer_timeout", o.answer_timeout, "an expert that has not answered by then is left out",
           {.above = 0, .hide_default = true});
+  v.field(
+      "most_growth", o.most_growth,
+      "the values that an expert adds, and a copy of it, may be so many times as large as those "
+      "of most other hosts. A trainer takes a larger answer for none; 0: any size is taken",
+      {.at_least = 0, .hide_default = true});
   v.field("look_ups", o.look_ups, "the most prefixes that a search for experts expands",
           {.at_least = 1, .at_most = 1e6, .hide_default = true});
 }
@@ -167,6 +173,7 @@ caf::actor spawn_trainer(const role_site& site) {
   config.search = {.best = model.chosen(), .most_look_ups = static_cast<std::size_t>(o.look_ups)};
   config.step_time = site.config.device.step_time;
   config.timeout = o.answer_timeout;
+  config.most_growth = o.most_growth;
   config.cache.record_lifetime = site.config.record_lifetime;
   config.cache.fresh = site.config.record_lifetime / 2;
   config.cache.fresh_empty = site.config.record_lifetime / 12;
@@ -243,6 +250,8 @@ caf::actor spawn_expert_server(const role_site& site) {
   config.batch_time = duration{};
   config.row_time = times_of(site).row;
   config.jitter = site.config.device.jitter;
+  config.conduct = site.config.conduct;
+  config.most_growth = o.most_growth;
   config.most_staleness = o.most_staleness;
   config.copies = static_cast<std::size_t>(o.copies);
   config.copy_every = o.copy_every;

@@ -5,6 +5,7 @@
 #include "actors/pipeline/observations.hpp"
 #include "kernels/base/rng.hpp"
 #include "scenarios/methods/experts.hpp"
+#include "scenarios/record/explain_experts.hpp"
 #include "scenarios/record/verify_data.hpp"
 #include "scenarios/runner/runner.hpp"
 #include "scenarios/schema/load.hpp"
@@ -15,6 +16,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <utility>
 
@@ -43,6 +45,7 @@ struct expert_swarm {
   std::string churn;         ///< ', churn: {...}' for the holders
   std::string trainer_churn; ///< the same for the trainers
   std::string data, faults;
+  std::string liar; ///< the conduct of two more hosts of experts
   std::uint64_t seed = 1;
 
   std::string yaml(const scratch_folder& folder) const {
@@ -51,16 +54,20 @@ struct expert_swarm {
         "network: {{default_delay: 20ms, default_jitter: 2ms, detection_time: 2s}}\n"
         "devices:\n  small: {{samples_per_second: 40, jitter: 10%, step_time: 2ms}}\n"
         "peers:\n"
-        "  holder: {{count: {}, role: expert, up: 50Mbit, down: 50Mbit, device: small{}}}\n"
+        "  holder: {{count: {}, role: expert, up: 50Mbit, down: 50Mbit, device: small{}}}\n{}"
         "  trainer: {{count: {}, up: 50Mbit, down: 50Mbit, device: small{}}}\n"
         "data: {{prefetch_samples: 32, files: ['{}'], holdout: 10%{}}}\n"
         "workload: {{kind: mixture, {}}}\n"
         "training: {{method: experts, target_batch: {}, micro_batch: 4, epochs: {}, "
         "max_refresh: 4s, copy_every: 4s, share_every: 3s, answer_timeout: 2s, optimizer: {{kind: "
         "adamw, learning_rate: {}, beta2: 0.95}}{}}}\n{}",
-        world, seed, holders, churn, trainers, trainer_churn, write_text(folder), data, workload,
-        batch, epochs, learning_rate, training,
-        faults.empty() ? "" : "faults:\n  - " + faults + "\n");
+        world, seed, holders, churn,
+        liar.empty() ? ""
+                     : fmt::format("  liar: {{count: 2, role: expert, up: 50Mbit, down: 50Mbit, "
+                                   "device: small, conduct: {}}}\n",
+                                   liar),
+        trainers, trainer_churn, write_text(folder), data, workload, batch, epochs, learning_rate,
+        training, faults.empty() ? "" : "faults:\n  - " + faults + "\n");
   }
 };
 
@@ -69,13 +76,17 @@ struct expert_run {
   /// Samples of steps, by the trainers' word, and how many of those lack an expert's gradient.
   std::uint64_t used = 0, partial = 0;
   std::uint64_t begun = 0, revived = 0, lost = 0, missing = 0;
+  std::uint64_t false_copies = 0;        ///< that hosts refused
+  std::map<std::string, unsigned> wrong; ///< answers that trainers refused, by group
+  std::map<actors::peer_id, std::string> groups;
 };
 
 expert_run run_experts(const expert_swarm& what, const scratch_folder& folder) {
   expert_run out;
   scenarios::runner_options options;
   options.out = (folder / "run").string();
-  options.on_observation = [&](const actors::host&, const actors::observation& seen) {
+  options.on_observation = [&](const actors::host& on, const actors::observation& seen) {
+    out.groups[on.id()] = on.name().substr(0, on.name().find('-'));
     if (const auto* step = actors::get_if<actors::batch_stepped>(&seen)) {
       for (const auto& range : step->samples) {
         out.used += range.count;
@@ -85,8 +96,11 @@ expert_run run_experts(const expert_swarm& what, const scratch_folder& folder) {
       ++(held->revived ? out.revived : out.begun);
     } else if (const auto* whole = actors::get_if<actors::model_gathered>(&seen)) {
       out.missing = whole->missing;
-    } else if (actors::holds_alternative<actors::expert_call_lost>(seen)) {
+    } else if (const auto* lost = actors::get_if<actors::expert_call_lost>(&seen)) {
       ++out.lost;
+      if (lost->why == actors::expert_refusal::too_large) ++out.wrong[out.groups[lost->host]];
+    } else if (const auto* bad = actors::get_if<actors::misbehaved>(&seen)) {
+      out.false_copies += bad->why.find("copy of an expert") != std::string::npos ? 1 : 0;
     }
   };
   auto loaded = scenarios::load_text(what.yaml(folder), "experts.yaml");
@@ -128,6 +142,30 @@ TEST_CASE("a swarm of experts streams its samples and commits each of them once"
   // A line for each expert, and one of names.
   const auto table = slurp(folder / "run" / "experts.csv");
   CHECK(std::count(table.begin(), table.end(), '\n') == 10);
+}
+
+TEST_CASE("the time of a mixture's slowest calls is explained by queue and computing and network") {
+  const scratch_folder folder;
+  expert_swarm what;
+  what.holders = 2; // long queues
+  run_experts(what, folder);
+  const auto why = scenarios::explain_experts((folder / "run").string());
+  REQUIRE_MESSAGE(why.ok(), why.error());
+  CHECK(why->steps >= what.epochs * what.batch / 4);
+  CHECK(why->lost == 0);
+  CHECK(why->look_ups + why->waiting <= why->lasted);
+  CHECK(why->waiting > duration{});
+  REQUIRE(why->slowest.size() == 5);
+  for (const auto& step : why->slowest) {
+    CHECK(step.trainer.starts_with("trainer-"));
+    CHECK(step.host.starts_with("holder-"));
+    CHECK(step.call <= why->slowest.front().call);
+    // Two ways of 20 ms, with a jitter.
+    const auto network = to_seconds(step.call - step.queued - step.computing);
+    CHECK(network >= 0.03);
+    CHECK(network <= 0.08);
+  }
+  CHECK(scenarios::to_text(*why).find("slowest call: expert 0.") != std::string::npos);
 }
 
 TEST_CASE("the memory of a host of experts is that of its experts and copies") {
@@ -180,20 +218,66 @@ TEST_CASE("trainers of experts may come and go") {
 
 TEST_CASE("a host of experts may die at each probe") {
   for (const auto point : actors::expert_probes::all) {
-    // An expert is revived only after the death of a host.
-    if (point == actors::expert_probes::revived) continue;
     CAPTURE(point);
     const scratch_folder folder;
     expert_swarm what;
     what.epochs = 30;
-    what.faults =
-        fmt::format("{{restart: process, select: 'holder-*', on: {}, nth: {}, downtime: 4s}}",
-                    point, point == actors::expert_probes::copies_sent ? 3 : 40);
+    // An expert is revived only after the death of a host.
+    const bool revives = point == actors::expert_probes::revived;
+    if (revives) {
+      what.epochs = 120;
+      what.faults = "{kill: machine, select: holder-1, at: 10s}\n  - ";
+    }
+    what.faults += fmt::format(
+        "{{restart: process, select: 'holder-*', on: {}, nth: {}, downtime: 4s}}", point,
+        revives                                       ? 1
+        : point == actors::expert_probes::copies_sent ? 3
+                                                      : 40);
     const auto run = run_experts(what, folder);
-    CHECK(run.outcome.summary.faults_struck == 1);
+    CHECK(run.outcome.summary.faults_struck == (revives ? 2 : 1));
+    CHECK(run.revived >= (revives ? 1 : 0));
     CHECK(run.outcome.summary.epochs == what.epochs);
     CHECK(scenarios::verify_data((folder / "run").string()).ok());
   }
+}
+
+TEST_CASE("trainers avoid hosts whose experts answer with far too large values") {
+  expert_swarm what;
+  what.holders = 6;
+  what.epochs = 60;
+  what.liar = "{kind: wrong_layers, strength: 1000}";
+  const scratch_folder folder;
+  const auto run = run_experts(what, folder);
+  REQUIRE(run.wrong.contains("liar"));
+  CHECK(run.wrong.size() == 1);
+  const auto& loss = run.outcome.summary.loss;
+  REQUIRE(loss.first);
+  REQUIRE(loss.final);
+  CHECK(*loss.final < 0.7 * *loss.first);
+  CHECK(scenarios::verify_data((folder / "run").string()).ok());
+
+  // Without the bound the wrong values reach the trunk.
+  what.training = ", most_growth: 0";
+  const scratch_folder other;
+  const auto taken = run_experts(what, other);
+  CHECK(taken.wrong.empty());
+  CHECK_FALSE(taken.outcome.summary.loss.final.value_or(1e9) < 1.2 * *loss.final);
+}
+
+TEST_CASE("false copies of experts are not kept if they are far too large") {
+  expert_swarm what;
+  what.holders = 6;
+  what.epochs = 60;
+  what.liar = "{kind: false_copies, strength: 1000}";
+  what.faults = "{kill: machine, select: 'liar-*', mode: all, at: 12s}";
+  const scratch_folder folder;
+  const auto run = run_experts(what, folder);
+  CHECK(run.false_copies > 0);
+  CHECK(run.wrong.empty());
+  const auto& loss = run.outcome.summary.loss;
+  REQUIRE(loss.first);
+  REQUIRE(loss.final);
+  CHECK(*loss.final < 0.7 * *loss.first);
 }
 
 TEST_CASE("a trainer of experts that loses the lease of its samples does not commit them") {
