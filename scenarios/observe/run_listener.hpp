@@ -54,6 +54,22 @@ struct sent_bytes {
   std::array<std::uint64_t, 4> bytes{};
 };
 
+/// News of one expert of a mixture.
+struct heard_expert {
+  enum class news : std::uint8_t {
+    held,     ///< the host holds it from now on
+    given_up, ///< the host holds it no more
+    computed, ///< the host has computed a batch
+    copied,   ///< other hosts get a copy
+  };
+  news what = news::held;
+  std::string_view host;
+  std::string_view expert;              ///< the layer and the place, like '0.14.3'
+  std::uint64_t steps = 0;              ///< that it has made; of a copy: when the copy was made
+  bool revived = false;                 ///< held: from a copy of a host that is gone
+  std::uint64_t requests = 0, rows = 0; ///< in a batch
+};
+
 struct case_event;
 struct guarded_round;
 
@@ -85,6 +101,8 @@ public:
   virtual void guarded_round(const scenarios::guarded_round&) {}
   /// The host holds this stage of a pipeline from now on. Empty: it leaves its stage for another.
   virtual void stage_held(duration, std::string_view, std::optional<std::uint32_t>) {}
+  /// Something has happened to an expert of a mixture.
+  virtual void expert(duration, const heard_expert&) {}
   virtual void transfer(const heard_transfer& what) = 0;
   /// Whether the listener wants the bytes that hosts sent so far, which take time to collect.
   /// Called at each row of metrics. At the end traffic() is called in any case.

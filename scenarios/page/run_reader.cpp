@@ -145,6 +145,37 @@ void tell_own_round(const json& line, std::map<std::string, std::uint64_t>& cont
   into.round(round);
 }
 
+void tell_of_experts(duration time, std::string_view what, const json& line, run_listener& into) {
+  const std::string host = line.at("host");
+  heard_expert out;
+  out.host = host;
+  if (what == "experts_copied") {
+    out.what = heard_expert::news::copied;
+    const std::vector<std::string> names = line.at("experts");
+    const std::vector<std::uint64_t> steps = line.at("steps");
+    for (std::size_t i = 0; i < std::min(names.size(), steps.size()); ++i) {
+      out.expert = names[i];
+      out.steps = steps[i];
+      into.expert(time, out);
+    }
+    return;
+  }
+  const std::string name = line.at("expert");
+  out.expert = name;
+  // Logs of version 0.2 do not have the steps of a batch.
+  out.steps = line.value("steps", std::uint64_t{0});
+  if (what == "expert_held") {
+    out.revived = line.at("revived");
+  } else if (what == "expert_given_up") {
+    out.what = heard_expert::news::given_up;
+  } else {
+    out.what = heard_expert::news::computed;
+    out.requests = line.at("requests");
+    out.rows = line.at("rows");
+  }
+  into.expert(time, out);
+}
+
 result<void> read_log(const fs::path& directory, bool local, run_listener& into,
                       const teller_of_notes& note) {
   const auto lives = read_lives(directory);
@@ -178,7 +209,8 @@ result<void> read_log(const fs::path& directory, bool local, run_listener& into,
   const auto read =
       read_events(directory,
                   {"host_started", "host_killed", "phase_changed", "round_ended", "round",
-                   "contributed", "fault_begins", "fault_ends", "stage_joined", "stage_left"},
+                   "contributed", "fault_begins", "fault_ends", "stage_joined", "stage_left",
+                   "expert_held", "expert_given_up", "expert_batch_done", "experts_copied"},
                   [&](const json& line) {
                     const std::string what = line.at("what");
                     const duration time = ns(line.at("time_ns"));
@@ -203,6 +235,8 @@ result<void> read_log(const fs::path& directory, bool local, run_listener& into,
                                       line.at("stage").get<std::uint32_t>());
                     } else if (what == "stage_left") {
                       into.stage_held(time, line.at("host").get<std::string>(), std::nullopt);
+                    } else if (what.starts_with("expert")) {
+                      tell_of_experts(time, what, line, into);
                     } else if (what == "round_ended") {
                       const std::string host = line.at("host"), group = line.at("group"),
                                         outcome = line.at("outcome"), reason = line.at("reason");

@@ -43,6 +43,7 @@ void run_view::state::reach(std::int64_t time) {
   for (unsigned i = axis.reach(time); i > 0; --i) {
     for (auto& [regions, bytes] : flows) bytes.widen();
     stages.widen();
+    experts.widen();
     for (unit& one : units) {
       one.time.widen();
       one.loss.widen();
@@ -218,6 +219,7 @@ void run_view::host_ended(duration time, std::string_view host, std::string_view
   if (!who.alive) return;
   s.leave_phase(who, index, time.count());
   s.stages.gone(s.axis, time.count(), index);
+  s.experts.gone(time.count(), index);
   who.alive = false;
   who.phase = -1;
   who.lived += time.count() - who.born;
@@ -390,6 +392,11 @@ void run_view::stage_held(duration time, std::string_view host,
   seen.s.stages.holds(seen.s.axis, time.count(), seen.index, stage);
 }
 
+void run_view::expert(duration time, const heard_expert& what) {
+  const state::seen_host seen(*state_, time, what.host);
+  seen.s.experts.hears(seen.s.axis, time.count(), seen.index, what);
+}
+
 void run_view::transfer(const heard_transfer& what) {
   std::lock_guard lock(state_->guard);
   state& s = *state_;
@@ -496,6 +503,7 @@ std::vector<run_view::section> run_view::sections() {
                            {"latest", s.latest_text()}};
   if (!s.facts.shown.empty()) out.push_back({"pictures", s.pictures_text()});
   if (!s.stages.stages().empty()) out.push_back({"stages", s.stages_text()});
+  if (!s.experts.all().empty()) out.push_back({"experts", s.experts_text()});
   if (s.nodes) out.push_back({"nodes", s.nodes_text()});
   return out;
 }

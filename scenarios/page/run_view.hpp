@@ -21,6 +21,7 @@
 //   links         the share of each line's rate that bulk transfers used
 //   flows         bulk bytes from region to region over time, and the delays between regions
 //   stages        the hosts of each stage over time, and moves; only for pipelines
+//   experts       who holds each expert, and its use over time; only for mixtures of experts
 //   growth        the samples of each host (or group) over time
 //   latest        the newest arrivals and ends of hosts
 //   nodes         each life of each host; only for a cluster
@@ -59,6 +60,7 @@ public:
   void guarded_round(const scenarios::guarded_round& what) override;
   void stage_held(duration time, std::string_view host,
                   std::optional<std::uint32_t> stage) override;
+  void expert(duration time, const heard_expert& what) override;
   void transfer(const heard_transfer& what) override;
   bool wants_traffic() override;
   void traffic(std::span<const sent_bytes> all) override;

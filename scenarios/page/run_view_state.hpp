@@ -4,6 +4,7 @@
 
 #include "scenarios/observe/case_book.hpp"
 #include "scenarios/observe/guard_book.hpp"
+#include "scenarios/page/expert_grid.hpp"
 #include "scenarios/page/run_facts.hpp"
 #include "scenarios/page/run_view.hpp"
 #include "scenarios/page/stage_columns.hpp"
@@ -154,6 +155,7 @@ struct run_view::state {
   case_book cases;
   guard_book guards;
   stage_columns stages;
+  expert_grid experts;
   std::map<std::pair<std::string, std::string>, std::array<std::uint64_t, 4>> region_bytes;
   /// Bulk bytes from region to region over time.
   std::map<std::pair<std::uint32_t, std::uint32_t>, time_bins<1>> flows;
@@ -187,6 +189,7 @@ struct run_view::state {
   std::string guard_text() const;
   std::string pictures_text() const;
   std::string stages_text() const;
+  std::string experts_text() const;
   std::string traffic_text() const;
   std::string links_text() const;
   std::string flows_text() const;

@@ -32,6 +32,26 @@ await shoot("file", report, null);
 await shoot("moment", `${report}#?at=250`, "people");
 await shoot("challenges", report, "challenges");
 
+// A thousand experts, a tenth of whose hosts die at once.
+fs.writeFileSync(path.join(folder, "experts.yaml"), `
+name: thousand_experts
+seed: 1
+stop_time: 5min
+workload: {kind: mixture, layers: 1, heads: 2, dim: 8, context: 16, experts: transformer, grid: 32x32, chosen: 4}
+data: {files: [/usr/share/common-licenses/*]}
+training: {method: experts, target_batch: 32, micro_batch: 4, epochs: 1000, copy_every: 1min, max_refresh: 20s, record_lifetime: 2min}
+network: {default_delay: 25ms}
+devices: {laptop: {samples_per_second: 1}}
+peers:
+  holder: {count: 256, role: expert, up: 100Mbit, down: 100Mbit, device: laptop}
+  trainer: {count: 4, up: 100Mbit, down: 100Mbit, device: laptop}
+faults:
+  - {kill: machine, select: "holder-*", mode: fixed-percent, value: 10%, at: 2min}
+record: {held_out_every: 100}
+`);
+check((await run("run", "experts.yaml", "--out", "experts", "--no-baseline", "--quiet")).status === 0, "the experts failed");
+await shoot("experts", `file://${folder}/experts/report.html`, "panel-experts", (page) => page.click("#panel-experts rect[data-expert='0.3.5']"));
+
 fs.writeFileSync(path.join(folder, "hills.yaml"), learning);
 const live = start("run", "hills.yaml", "--world", "emulate", "--no-baseline", "--dashboard", "127.0.0.1:0", "--quiet");
 const url = await until("word of the dashboard", () => /dashboard: (\S+)/.exec(live.said.err)?.[1]);

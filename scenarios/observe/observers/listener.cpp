@@ -1,4 +1,5 @@
 #include "actors/averaging/observations.hpp"
+#include "actors/experts/observations.hpp"
 #include "actors/pipeline/observations.hpp"
 #include "actors/reasons.hpp"
 #include "actors/training/observations.hpp"
@@ -21,6 +22,8 @@ public:
       to_.stage_held(seen.time, seen.host, joined->stage);
     else if (actors::holds_alternative<actors::stage_left>(seen.what))
       to_.stage_held(seen.time, seen.host, std::nullopt);
+    else
+      tell_of_experts(seen);
   }
   void on_peer_started(const seen_peer& seen) override { to_.host_started(seen.time, seen.host); }
   void on_peer_left(const seen_peer& seen) override {
@@ -37,6 +40,24 @@ public:
   }
 
 private:
+  void tell_of_experts(const seen_observation& seen) {
+    using news = heard_expert::news;
+    const auto tell = [&](news what, const actors::expert_id& which, std::uint64_t steps,
+                          bool revived = false, std::uint64_t requests = 0,
+                          std::uint64_t rows = 0) {
+      const auto name = to_text(which);
+      to_.expert(seen.time, {what, seen.host, name, steps, revived, requests, rows});
+    };
+    if (const auto* batch = actors::get_if<actors::expert_batch_done>(&seen.what))
+      tell(news::computed, batch->which, batch->steps, false, batch->requests, batch->rows);
+    else if (const auto* held = actors::get_if<actors::expert_held>(&seen.what))
+      tell(news::held, held->which, held->steps, held->revived);
+    else if (const auto* lost = actors::get_if<actors::expert_given_up>(&seen.what))
+      tell(news::given_up, lost->which, lost->steps);
+    else if (const auto* sent = actors::get_if<actors::experts_copied>(&seen.what))
+      for (const auto& each : sent->copies) tell(news::copied, each.which, each.steps);
+  }
+
   run_listener& to_;
 };
 

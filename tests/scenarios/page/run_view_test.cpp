@@ -173,6 +173,50 @@ TEST_CASE("a view has the hosts of each stage of a pipeline over time, and their
   CHECK(stages.at("moves") == json::parse(R"([[22,"home-1",0,1]])"));
 }
 
+TEST_CASE("a view has the hosts of each expert of a mixture, its use, and its copies") {
+  using news = heard_expert::news;
+  run_view view;
+  view.begun(yaml(3));
+  CHECK(!document(view).contains("experts"));
+  for (const char* host : {"home-0", "home-1"}) view.host_started(0s, host);
+  const auto tell = [&](duration at, heard_expert what) { view.expert(at, what); };
+  tell(0s, {news::held, "home-0", "0.3.1"});
+  tell(0s, {news::held, "home-1", "1.0.2"});
+  tell(0s, {news::held, "home-1", "not a place"});
+  tell(5s, {news::computed, "home-0", "0.3.1", 0, false, 2, 8});
+  tell(6s, {news::computed, "home-0", "0.3.1", 1, false, 1, 4});
+  tell(10s, {news::copied, "home-0", "0.3.1", 1});
+  for (std::uint64_t step = 2; step <= 5; ++step)
+    tell(20s, {news::computed, "home-0", "0.3.1", step, false, 1, 4});
+  view.host_ended(30s, "home-0", "machine_killed");
+  tell(36s, {news::held, "home-1", "0.3.1", 1, true});
+  view.metrics_row("40,3,100,1,2.5,,1,1,2,1,1,0,0,0,0,0,0,0,0,0,0\n");
+  const auto all = document(view).at("experts");
+  CHECK(all.at("hosts") == json::parse(R"(["home-0","home-1"])"));
+  REQUIRE(all.at("experts").size() == 2);
+  const auto& one = all.at("experts").at(0);
+  CHECK(one.at("place") == json::parse("[0,3,1]"));
+  CHECK(one.at("rows") == 28);
+  CHECK(one.at("requests") == 7);
+  CHECK(one.at("steps") == 1); // four were lost with the host
+  CHECK(one.at("copied") == 1);
+  CHECK(one.at("deaths") == 1);
+  CHECK(one.at("revivals") == 1);
+  CHECK(one.at("holds") == json::parse("[[0,30,0,false,true,0],[36,null,1,true,false,1]]"));
+  CHECK(all.at("most").at(1) == 5);
+  CHECK(all.at("most").at(2) == 4);
+  const auto at = [&](std::size_t line, double second) {
+    const std::string digits = one.at("lines").at(line);
+    return digits.at(static_cast<std::size_t>(second / all.at("bin").get<double>()));
+  };
+  CHECK(at(0, 15) == '0');
+  CHECK(at(0, 20) == 'z');
+  CHECK(at(1, 25) == 'z');
+  CHECK(at(2, 15) == '0');
+  CHECK(at(2, 25) == 'z');
+  CHECK(at(2, 39) == '0');
+}
+
 TEST_CASE("a hundred thousand peers are groups, and the document stays small") {
   constexpr std::uint64_t peers = 100'000;
   run_view view;

@@ -7,6 +7,7 @@ import { type Context, forgetColours, nothing } from "./chart";
 import { join, nodes } from "./cluster";
 import { choice as switchOf, fill, h } from "./dom";
 import { comparison, provenance, scenario } from "./facts";
+import { expertsPanel, hasExperts } from "./experts";
 import { findingsList } from "./findings";
 import { compact, number, percent, seconds } from "./format";
 import { guardPanel, hasGuard } from "./guard";
@@ -52,6 +53,7 @@ const parts: Part[] = [
     { id: "peer", title: "One participant", draw: peerPanel, when: hasPeer },
     { id: "sessions", title: "Sessions", draw: sessions },
     { id: "stages", title: "Stages of the model", draw: stagesPanel, when: hasStages },
+    { id: "experts", title: "Experts of the model", draw: expertsPanel, when: hasExperts },
     { id: "map", title: "Where they are, and what they send", draw: map, when: hasMap },
     { id: "leaderboard", title: "Contributions", draw: leaderboard },
     { id: "cases", title: "Who did what", draw: cases, when: hasCases },

@@ -265,6 +265,29 @@ export interface Stages {
   moves: [number, string, number, number][];
 }
 
+/** One expert of a mixture. Lines have a digit for the square root of the share of `most`, for each bin. */
+export interface Expert {
+  /** The layer, then the coordinates. */
+  place: number[];
+  rows: number;
+  requests: number;
+  steps: number;
+  copied: number;
+  deaths: number;
+  revivals: number;
+  /** Rows in the bin; at its end: steps, and those that no copy has. */
+  lines: [string, string, string];
+  /** From, to (null: now), index of the host, revived from a copy, ended with its host, steps at the beginning. */
+  holds: [number, number | null, number, boolean, boolean, number][];
+}
+
+export interface Experts {
+  bin: number;
+  most: [number, number, number];
+  hosts: string[];
+  experts: Expert[];
+}
+
 export interface View {
   run: Run;
   scenario: string;
@@ -279,6 +302,7 @@ export interface View {
   guard?: Guard;
   pictures?: Pictures;
   stages?: Stages;
+  experts?: Experts;
   traffic: Traffic | null;
   links: Links | null;
   /** Runs of an earlier version do not have these three. */
