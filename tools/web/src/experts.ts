@@ -41,6 +41,9 @@ interface Moment {
   says: string;
 }
 
+/** Seconds that count as now in a run that goes on, or two bins if these are longer. */
+const newest = 10;
+
 /** The bins that a moment means. Without one: the chosen stretch, or the newest bins of a run that goes on. */
 function momentOf(view: View, at: number | null): Moment {
   const { bin, experts } = view.experts!, bins = Math.max(1, experts[0].lines[0].length), clamp = (n: number) => Math.max(0, Math.min(bins - 1, n));
@@ -49,7 +52,7 @@ function momentOf(view: View, at: number | null): Moment {
     return { at, first: n, last: n, whole: false, says: `At ${seconds(at)}` };
   }
   const { from, to } = timeAxis(view);
-  if (view.run.state === "running" && !choice.range) return { at: view.run.time, first: clamp(bins - 2), last: bins - 1, whole: false, says: "Now" };
+  if (view.run.state === "running" && !choice.range) return { at: view.run.time, first: clamp(Math.min(bins - 2, bins - Math.ceil(newest / bin))), last: bins - 1, whole: false, says: "Now" };
   const last = clamp(Math.ceil(to / bin) - 1);
   return { at: to, first: clamp(Math.floor(from / bin)), last, whole: !choice.range, says: choice.range ? "In this stretch" : "Over the run" };
 }
