@@ -1,5 +1,5 @@
-// The experts of a mixture over time: who holds each, how much it computes, and how many of its
-// steps no copy has yet. A plain state machine.
+// The experts of a mixture over time. Each has its hosts, its use, and the steps that no copy has
+// yet. A plain state machine.
 #pragma once
 
 #include "scenarios/observe/run_listener.hpp"

@@ -19,7 +19,7 @@ struct batch {
   std::string host;
 };
 
-constexpr std::size_t most_batches = 64; // of one expert, in the search for that of a call
+constexpr std::size_t most_batches = 64; // to search for the batch of a call, by expert
 
 duration seconds_of(const nlohmann::json& line, const char* name) {
   return from_seconds(line.value(name, 0.0));

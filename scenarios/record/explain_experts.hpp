@@ -20,7 +20,7 @@ struct expert_step_facts {
   duration ended{}, lasted{}, look_ups{}, waiting{};
   bool backward = false;
   duration call{};                ///< the slowest call
-  duration queued{}, computing{}; ///< of it at the host; the rest is the network
+  duration queued{}, computing{}; ///< at the call's host; the rest is the network
 };
 
 struct expert_steps {

@@ -1,4 +1,4 @@
-// The experts of a mixture as a grid for each layer: who holds each, how much it computes, and how many of its steps no copy has.
+// The experts of a mixture as a grid for each layer. A cell shows an expert's host, its use, and the steps that no copy has.
 
 import { asTable, type Context, legend, nothing, openPeer, palette, timeAxis } from "./chart";
 import { h } from "./dom";
