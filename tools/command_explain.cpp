@@ -1,5 +1,5 @@
-// shoal explain RUN: the reasons why a transfer, a round, a micro-batch or a call of an expert took as
-// long as it did. With --case, the story of a member.
+// shoal explain RUN: the reasons why a transfer, a round, a micro-batch or a call of an expert took
+// as long as it did. With --case, the story of a member.
 #include "scenarios/observe/run_directory.hpp"
 #include "scenarios/record/explain.hpp"
 #include "scenarios/record/explain_case.hpp"

@@ -110,9 +110,8 @@ definition_list<conduct_definition>& conducts() {
       attack_of<false_means>("false_means", "a reducer adds `strength` to each value of its means",
                              false),
       attack_of<wrong_layers>("wrong_layers",
-                              "a server of an inference swarm, a host of a pipeline stage, or a "
-                              "host of experts, multiplies each output by 1 plus `strength` times "
-                              "a normal number",
+                              "a host that serves layers, a stage or experts multiplies each "
+                              "output by 1 plus `strength` times a normal number",
                               false),
       attack_of<false_copies>("false_copies",
                               "a host of experts multiplies the values of the copies that it "
