@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <cstdio>
 #include <set>
 
@@ -182,8 +183,11 @@ void run_row(plan_row& row, const plan_run_options& options, bool& interrupted) 
                                    : points.back().seconds - first->seconds);
 }
 
+/// To three digits: '4.74', '63.3', '3130'.
 std::string speed_text(double samples_per_second) {
-  return fmt::format("{:.3g}", samples_per_second);
+  if (samples_per_second < 1000) return fmt::format("{:.3g}", samples_per_second);
+  const double last = std::pow(10, std::floor(std::log10(samples_per_second)) - 2);
+  return fmt::format("{:.0f}", std::round(samples_per_second / last) * last);
 }
 
 /// An argument as a shell takes it.
