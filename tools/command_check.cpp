@@ -1,4 +1,6 @@
 // shoal check FILE: reports mistakes in a scenario. --show prints every option with its value.
+#include "scenarios/observe/output_text.hpp"
+#include "scenarios/plan/host_memory.hpp"
 #include "scenarios/programs/program.hpp"
 #include "scenarios/runner/runner.hpp"
 #include "scenarios/schema/load.hpp"
@@ -36,6 +38,14 @@ int check(const check_arguments& arguments) {
       fmt::print("{} {} {}\n", host.name, to_string(host.up), to_string(host.down));
     return exit_ok;
   }
+  if (program.on_runner())
+    for (const auto& need : scenarios::memory_needs_of(*scenario))
+      if (!need.fits())
+        fmt::print(stderr,
+                   "{}: warning: peers.{}: a host needs {} for {}, and its device has {}; 'shoal "
+                   "plan' shows the methods that fit\n",
+                   arguments.scenario.file, need.group, scenarios::bytes_text(need.bytes),
+                   need.what, scenarios::bytes_text(need.has));
   fmt::print("{}: fine ({})\n", arguments.scenario.file, program.outline(*scenario));
   return exit_ok;
 }

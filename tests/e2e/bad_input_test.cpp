@@ -1,6 +1,5 @@
 // The mistakes of users: exit 1, one pointed message for each mistake, nothing on stdout, and no
-// file
-// left behind.
+// file left behind.
 #include "tests/e2e/support/program.hpp"
 
 #include <doctest/doctest.h>
@@ -166,4 +165,17 @@ TEST_CASE("a wrong --set is refused and named") {
   CHECK(run.exit == 1);
   CHECK(run.out.empty());
   CHECK(run.err.find("did you mean") != std::string::npos);
+}
+
+TEST_CASE("check warns of a model that does not fit into the memory of a device") {
+  scratch_folder folder;
+  const auto file = (folder / "s.yaml").string();
+  spill(file, replaced("samples_per_second: 10", "samples_per_second: 10, memory: 10KiB"));
+  const auto small = run_program({"check", file});
+  CHECK(small.exit == 0);
+  CHECK_MESSAGE(small.err.find("s.yaml: warning: peers.home: a host needs ") != std::string::npos,
+                small.err);
+  CHECK(small.err.find("for the whole model, and its device has 10.0 KiB") != std::string::npos);
+  spill(file, replaced("samples_per_second: 10", "samples_per_second: 10, memory: 1GiB"));
+  CHECK(run_program({"check", file}).err.empty());
 }
