@@ -1,6 +1,7 @@
 #include "netem/wire/send_control_request.hpp"
 
 #include "netem/wire/clean_text.hpp"
+#include "netem/wire/plain_words.hpp"
 
 #include <fmt/format.h>
 #include <grpcpp/security/credentials.h>
@@ -66,8 +67,9 @@ result<std::string> send_control_request(const address& where, const std::string
         out->tell(std::move(said->text));
       },
       [out, at](const std::string& why) {
-        out->tell(failure{
-            fmt::format("{}: {}", at, why.empty() ? "it closed the connection" : clean_text(why))});
+        out->tell(failure{fmt::format("{}: {}", at,
+                                      why.empty() ? "it closed the connection"
+                                                  : clean_text(in_plain_words(why)))});
       });
   frame asked;
   asked.head.assign(question.begin(), question.end());

@@ -10,6 +10,7 @@
 #include "actors/inference/pass_client.hpp"
 #include "actors/observe.hpp"
 #include "kernels/base/check.hpp"
+#include "netem/wire/plain_words.hpp"
 #include "scenarios/inference/inference_swarm.hpp"
 #include "scenarios/inference/model_pieces.hpp"
 #include "scenarios/inference/process_parts.hpp"
@@ -331,7 +332,7 @@ private:
     };
     wire.on_down = [this](netem::host_index, const netem::wire::connected_peer& other,
                           const std::string& why) {
-      say(fmt::format("lost {}: {}", link_name(other), why));
+      say(fmt::format("lost {}: {}", link_name(other), netem::wire::in_plain_words(why)));
     };
     wire.on_revocation_list = [this](netem::host_index, const std::string& text) { say(text); };
     wire.on_refused = [this](netem::host_index, const std::string& where, netem::wire::refusal why,
@@ -339,8 +340,9 @@ private:
       using netem::wire::refusal;
       if (why == refusal::ourselves) return;
       const auto name = why == refusal::none ? std::string{} : std::string(name_of(why));
-      const auto line = fmt::format("no link with {}: {}{}{}", where, name,
-                                    name.empty() || text.empty() ? "" : ", ", text);
+      const auto line =
+          fmt::format("no link with {}: {}{}{}", where, name,
+                      name.empty() || text.empty() ? "" : ", ", netem::wire::in_plain_words(text));
       {
         // The network dials repeatedly. People read the first failure of a kind.
         std::lock_guard guard(mutex_);

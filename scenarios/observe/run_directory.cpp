@@ -7,9 +7,11 @@
 #include <fmt/format.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <fstream>
 #include <system_error>
+#include <thread>
 #include <vector>
 
 namespace shoal::scenarios {
@@ -18,15 +20,28 @@ namespace fs = std::filesystem;
 
 namespace {
 
+/// Makes the folder, and those above it. A process that checks a folder beside this one removes the
+/// folders above it that it has made (try_to_write), maybe at this moment. So the function tries
+/// again.
+std::error_code make_folders(const fs::path& path) {
+  std::error_code error;
+  for (int tries = 0; tries < 100; ++tries) {
+    fs::create_directories(path, error);
+    if (error != std::errc::no_such_file_or_directory) break;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return error;
+}
+
 /// Checks that a folder can be made at `path`, or is there, and that a file can be written in it.
-/// Leaves nothing behind.
+/// Leaves nothing behind, but for folders that processes with checks at the same moment share.
 result<void> try_to_write(const fs::path& path) {
   std::error_code error, ignored;
   std::vector<fs::path> missing;
   for (auto at = fs::absolute(path, error); !error && !at.empty() && !fs::exists(at, ignored);
        at = at.parent_path())
     missing.push_back(at);
-  fs::create_directories(path, error);
+  error = make_folders(path);
   std::string why = error ? error.message() : "";
   if (!error) {
     const auto probe = path / ".writable";
@@ -117,8 +132,7 @@ result<void> run_directory::check_free(const fs::path& path, bool force) {
 
 result<run_directory> run_directory::create(fs::path path, bool force) {
   if (auto free = check_free(path, force); !free) return failure{free.error()};
-  std::error_code error;
-  fs::create_directories(path, error);
+  auto error = make_folders(path);
   if (error) return failure{fmt::format("cannot create '{}': {}", path.string(), error.message())};
   run_directory out(std::move(path));
   // Checks that the directory is writable before it removes any file.

@@ -2,6 +2,7 @@
 #include "actors/trust/identity.hpp"
 #include "netem/wire/certificates.hpp"
 #include "netem/wire/end_reasons.hpp"
+#include "netem/wire/plain_words.hpp"
 #include "netem/wire/signing_key.hpp"
 #include "scenarios/record/version.hpp"
 #include "scenarios/runner/bans_file.hpp"
@@ -16,29 +17,6 @@
 #include <span>
 
 namespace shoal::scenarios {
-
-namespace {
-
-/// A failure to dial in the words of an operator. gRPC says 'failed to connect to all addresses;
-/// last error: UNKNOWN: ipv4:127.0.0.1:7000: Failed to connect to remote host: Connection refused'.
-std::string in_plain_words(const std::string& from_grpc) {
-  constexpr std::pair<std::string_view, const char*> known[] = {
-      {"Connection refused", "nothing listens there yet"},
-      {"No route to host", "there is no route to it"},
-      {"Network is unreachable", "there is no route to it"},
-      {"Connection timed out", "it does not answer"},
-      {"Deadline Exceeded", "it does not answer"},
-      {"Connection reset by peer", "it closed the connection"},
-      {"Socket closed", "it closed the connection"},
-      {"Cancelled on the server side", "it closed the connection"},
-      {"DNS resolution failed", "no name service knows it"},
-      {"Name or service not known", "no name service knows it"}};
-  for (const auto& [part, meaning] : known)
-    if (from_grpc.find(part) != std::string::npos) return meaning;
-  return from_grpc;
-}
-
-} // namespace
 
 real_network runner::state::network_between_hosts() {
   real_network out;
@@ -88,7 +66,7 @@ real_network runner::state::network_between_hosts() {
     // At the end of a run all hosts end, one after the other.
     if (!draining)
       say(ended ? fmt::format("{} has ended", peer_name(other))
-                : fmt::format("lost {}: {}", peer_name(other), in_plain_words(why)));
+                : fmt::format("lost {}: {}", peer_name(other), netem::wire::in_plain_words(why)));
     {
       std::lock_guard guard(watching);
       // Nobody expects a host that has ended to answer.
@@ -114,7 +92,7 @@ real_network runner::state::network_between_hosts() {
       if (!unreached.insert((of_swarm ? std::string{} : where) + what).second) return;
     }
     auto line = why == netem::wire::refusal::none
-                    ? fmt::format("no link with {}: {}", where, in_plain_words(text))
+                    ? fmt::format("no link with {}: {}", where, netem::wire::in_plain_words(text))
                     : fmt::format("no link with {}: {}{}{}", where, name_of(why),
                                   text.empty() ? "" : ", ", text);
     if (!fatal && why == netem::wire::refusal::name_taken)

@@ -15,6 +15,7 @@ shoal_add_test(NAME test_wire
     ${CMAKE_CURRENT_LIST_DIR}/message_frames_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/network_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/pacer_test.cpp
+    ${CMAKE_CURRENT_LIST_DIR}/plain_words_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/relays_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/revocation_test.cpp
   LIBS shoal_wire shoal_certificates shoal::openssl)

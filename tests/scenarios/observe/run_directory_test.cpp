@@ -4,8 +4,12 @@
 #include <doctest/doctest.h>
 #include <sys/resource.h>
 
+#include <atomic>
 #include <csignal>
 #include <fstream>
+#include <string>
+#include <thread>
+#include <vector>
 
 using namespace shoal;
 using namespace shoal::scenarios;
@@ -82,6 +86,25 @@ TEST_CASE("a path that cannot be a directory is an error that names it") {
   const auto unwritable = run_directory::create("/proc/shoal-run", false);
   REQUIRE(!unwritable.ok());
   CHECK(unwritable.error().find("/proc/shoal-run") != std::string::npos);
+}
+
+TEST_CASE("processes that begin runs beside each other make their common folder") {
+  scratch temp;
+  constexpr int processes = 4;
+  std::atomic<int> failures{0}, waiting{0};
+  std::vector<std::thread> all;
+  for (int i = 0; i < processes; ++i)
+    all.emplace_back([&, i] {
+      for (int n = 0; n < 1000; ++n) {
+        ++waiting;
+        while (waiting < processes * (n + 1)) std::this_thread::yield();
+        // A check takes the common folder away again if it has made that.
+        const auto path = temp.path / std::to_string(n) / std::to_string(i);
+        if (!run_directory::check_free(path, false)) ++failures;
+      }
+    });
+  for (auto& each : all) each.join();
+  CHECK(failures == 0);
 }
 
 TEST_CASE("a full disk is an error that names the file, and nothing half-written stays") {

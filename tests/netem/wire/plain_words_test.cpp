@@ -1,0 +1,15 @@
+#include "netem/wire/plain_words.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace shoal::netem::wire;
+
+TEST_CASE("reasons of gRPC are told in plain words and other texts stay") {
+  CHECK(
+      in_plain_words("failed to connect to all addresses; last error: UNKNOWN: "
+                     "ipv4:127.0.0.1:7000: Failed to connect to remote host: Connection refused") ==
+      "nothing listens there yet");
+  CHECK(in_plain_words("recvmsg:Connection reset by peer") == "it closed the connection");
+  CHECK(in_plain_words("the other side is gone") == "the other side is gone");
+  CHECK(in_plain_words("") == "");
+}
