@@ -120,7 +120,7 @@ struct runner::state {
   std::string contribution;        // signed text of `contributed`, with options.node->sign
 
   ~state() {
-    // Callbacks of the network use the members until then, `in` among them.
+    // Callbacks of actors and of the network use the members until then, `in` among them.
     if (in) in->stop();
     // Actor addresses must not outlive their world.
     peers.clear();

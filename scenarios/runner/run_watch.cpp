@@ -72,11 +72,6 @@ void runner::state::held_out_at(std::uint64_t epoch) {
 }
 
 void runner::state::on_observation(const actors::host& from, const actors::observation& seen) {
-  {
-    // After the run the world ends while threads still serve its actors.
-    std::lock_guard guard(watching);
-    if (over) return;
-  }
   auto machine = in->net().machine_of(in->index_of(from));
   auto now = in->clock().now();
   std::lock_guard guard(watching);

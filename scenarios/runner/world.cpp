@@ -318,11 +318,6 @@ void world::stop() {
   }();
   for (auto index : hosts) net_->kill(index, netem::kill_scope::process);
   if (wire_) wire_->close();
-}
-
-world::~world() {
-  // No actor may outlive the world.
-  stop();
   pool_.reset();
   clock_.settle();
   clock_.clock().cancel_all();
@@ -330,6 +325,11 @@ world::~world() {
   on_ban = {};
   on_probe = {};
   takes_failpoint = {};
+}
+
+world::~world() {
+  // No actor may outlive the world.
+  stop();
   net_.reset();
   system_.reset();
 }

@@ -89,9 +89,9 @@ public:
   ~world();
   world(const world&) = delete;
 
-  /// Ends every actor in the ordinary way, and closes the real network. No callback of the network
-  /// runs after that. The destructor calls it too, but callbacks that use the world by a pointer of
-  /// its owner need that pointer until then.
+  /// Ends every actor in the ordinary way, and closes the real network. No callback of the world or
+  /// of the network runs after that. The destructor calls it too, but callbacks that use the world
+  /// by a pointer of its owner need that pointer until then.
   void stop();
 
   netem::coordinator& clock() noexcept { return clock_; }
