@@ -37,7 +37,7 @@ struct last_seen {
   std::string phase, round = "no round yet";
 };
 
-class watcher final : public run_listener {
+class watcher final : public silent_listener {
 public:
   std::map<std::string, last_seen, std::less<>> hosts;
   std::map<std::string, std::uint64_t> faults;
@@ -88,15 +88,6 @@ public:
              std::span<const std::string> struck) override {
     if (begins) faults[std::string(action)] += struck.size();
   }
-  void begun(std::string_view) override {}
-  void epoch_rows(std::string_view) override {}
-  void round(const heard_round&) override {}
-  void contribution(duration, std::string_view, std::uint64_t, double) override {}
-  void case_event(const scenarios::case_event&) override {}
-  void transfer(const heard_transfer&) override {}
-  bool wants_traffic() override { return false; }
-  void traffic(std::span<const sent_bytes>) override {}
-  void ended(std::string_view) override {}
 
 private:
   last_seen& of(std::string_view host) {

@@ -98,11 +98,12 @@ public:
   /// Something new is known against a member.
   virtual void case_event(const scenarios::case_event& what) = 0;
   /// More is known about a Byzantine-tolerant round. It replaces what an earlier call told.
-  virtual void guarded_round(const scenarios::guarded_round&) {}
+  virtual void guarded_round(const scenarios::guarded_round& what) = 0;
   /// The host holds this stage of a pipeline from now on. Empty: it leaves its stage for another.
-  virtual void stage_held(duration, std::string_view, std::optional<std::uint32_t>) {}
+  virtual void stage_held(duration time, std::string_view host,
+                          std::optional<std::uint32_t> stage) = 0;
   /// Something has happened to an expert of a mixture.
-  virtual void expert(duration, const heard_expert&) {}
+  virtual void expert(duration time, const heard_expert& what) = 0;
   virtual void transfer(const heard_transfer& what) = 0;
   /// Whether the listener wants the bytes that hosts sent so far, which take time to collect.
   /// Called at each row of metrics. At the end traffic() is called in any case.
@@ -111,6 +112,31 @@ public:
   virtual void traffic(std::span<const sent_bytes> all) = 0;
   /// The run is over: the text of summary.json.
   virtual void ended(std::string_view summary) = 0;
+};
+
+/// Hears nothing, for listeners of a few facts. A listener that passes all facts on derives from
+/// run_listener, so that it cannot miss a new one.
+class silent_listener : public run_listener {
+public:
+  void begun(std::string_view) override {}
+  void metrics_row(std::string_view) override {}
+  void epoch_rows(std::string_view) override {}
+  void host_started(duration, std::string_view) override {}
+  void host_ended(duration, std::string_view, std::string_view) override {}
+  void phase(duration, std::string_view, std::string_view) override {}
+  void round_ended(duration, const heard_end&) override {}
+  void round(const heard_round&) override {}
+  void contribution(duration, std::string_view, std::uint64_t, double) override {}
+  void fault(duration, std::uint64_t, std::string_view, bool,
+             std::span<const std::string>) override {}
+  void case_event(const scenarios::case_event&) override {}
+  void guarded_round(const scenarios::guarded_round&) override {}
+  void stage_held(duration, std::string_view, std::optional<std::uint32_t>) override {}
+  void expert(duration, const heard_expert&) override {}
+  void transfer(const heard_transfer&) override {}
+  bool wants_traffic() override { return false; }
+  void traffic(std::span<const sent_bytes>) override {}
+  void ended(std::string_view) override {}
 };
 
 } // namespace shoal::scenarios

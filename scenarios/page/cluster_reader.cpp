@@ -154,6 +154,9 @@ public:
       to.transfer(moved);
     });
   }
+  // The page of a cluster has no stages and no experts yet.
+  void stage_held(duration, std::string_view, std::optional<std::uint32_t>) override {}
+  void expert(duration, const heard_expert&) override {}
   bool wants_traffic() override { return false; }
   void traffic(std::span<const sent_bytes> all) override {
     for (const sent_bytes& one : all) {

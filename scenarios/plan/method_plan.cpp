@@ -97,7 +97,7 @@ std::vector<std::string> notes_of(const scenario& what) {
 }
 
 /// The times at which the swarm reached its steps, and the samples between them.
-class step_times final : public run_listener {
+class step_times final : public silent_listener {
 public:
   struct point {
     double seconds = 0;
@@ -115,21 +115,6 @@ public:
         points_.push_back({seconds, epoch, samples});
     }
   }
-  void begun(std::string_view) override {}
-  void metrics_row(std::string_view) override {}
-  void host_started(duration, std::string_view) override {}
-  void host_ended(duration, std::string_view, std::string_view) override {}
-  void phase(duration, std::string_view, std::string_view) override {}
-  void round_ended(duration, const heard_end&) override {}
-  void round(const heard_round&) override {}
-  void contribution(duration, std::string_view, std::uint64_t, double) override {}
-  void fault(duration, std::uint64_t, std::string_view, bool,
-             std::span<const std::string>) override {}
-  void case_event(const scenarios::case_event&) override {}
-  void transfer(const heard_transfer&) override {}
-  bool wants_traffic() override { return false; }
-  void traffic(std::span<const sent_bytes>) override {}
-  void ended(std::string_view) override {}
 
 private:
   std::vector<point> points_;

@@ -227,6 +227,15 @@ void run_tables::guarded_round(const scenarios::guarded_round& what) {
   if (other_ != nullptr) other_->guarded_round(what);
 }
 
+void run_tables::stage_held(duration time, std::string_view host,
+                            std::optional<std::uint32_t> stage) {
+  if (other_ != nullptr) other_->stage_held(time, host, stage);
+}
+
+void run_tables::expert(duration time, const scenarios::heard_expert& what) {
+  if (other_ != nullptr) other_->expert(time, what);
+}
+
 void run_tables::transfer(const scenarios::heard_transfer& what) {
   if (other_ != nullptr) other_->transfer(what);
   if (most_transfers_ == 0) return;

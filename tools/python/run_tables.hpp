@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -61,6 +62,9 @@ public:
              std::span<const std::string> hosts) override;
   void case_event(const scenarios::case_event& what) override;
   void guarded_round(const scenarios::guarded_round& what) override;
+  void stage_held(duration time, std::string_view host,
+                  std::optional<std::uint32_t> stage) override;
+  void expert(duration time, const scenarios::heard_expert& what) override;
   void transfer(const scenarios::heard_transfer& what) override;
   bool wants_traffic() override;
   void traffic(std::span<const scenarios::sent_bytes> all) override;
