@@ -58,13 +58,18 @@ bool is_among(const std::vector<std::string>& in, const std::string& word) {
   return std::find(in.begin(), in.end(), word) != in.end();
 }
 
-/// Reads the model, optimizer and batch of the scenario's peers. Prints the error, if there is one.
-bool take_scenario(const memory_arguments& a, memory_choices& out) {
-  const auto loaded = scenarios::load(a.file, a.sets);
+/// The file's scenario, or nothing. Prints mistakes.
+std::optional<scenarios::scenario> scenario_of(const memory_arguments& a) {
+  auto loaded = scenarios::load(a.file, a.sets);
   print_diagnostics(loaded.errors);
   print_diagnostics(loaded.warnings);
-  if (!loaded.value) return false;
-  auto made = scenarios::memory_choices_of(*loaded.value);
+  return std::move(loaded.value);
+}
+
+/// Takes the model, optimizer and batch of the scenario's peers. Prints the error, if there is one.
+bool take_scenario(const memory_arguments& a, const scenarios::scenario& what,
+                   memory_choices& out) {
+  auto made = scenarios::memory_choices_of(what);
   if (!made) return fail(a.file + ": " + made.error()), false;
   if (!*made)
     return fail(a.file + " trains no transformer; the estimate knows only the workloads "
@@ -94,11 +99,13 @@ bool is_named(const memory_arguments& a) {
   return !a.file.empty() || !a.model.empty();
 }
 
-/// Requires: a name, or layers and dim. Prints the error, if there is one.
-std::optional<memory_choices> choices_of(const memory_arguments& a) {
+/// `what`: the file's scenario, or null. Requires: a name, or layers and dim. Prints the error, if
+/// there is one.
+std::optional<memory_choices> choices_of(const memory_arguments& a,
+                                         const scenarios::scenario* what) {
   memory_choices out;
   const bool named = is_named(a);
-  if (!a.file.empty() && !take_scenario(a, out)) return std::nullopt;
+  if (what != nullptr && !take_scenario(a, *what, out)) return std::nullopt;
   if (!a.model.empty() && !take_model(a, out)) return std::nullopt;
   auto& shape = out.shape;
   if (!named)
@@ -262,10 +269,9 @@ std::string bytes_text(std::uint64_t bytes) {
   return figure_text({&unit, static_cast<double>(bytes)});
 }
 
-/// The hosts of a pipeline hold a stage each. Requires: take_scenario() has read the scenario.
-void print_stages(const memory_arguments& a) {
-  const auto loaded = scenarios::load(a.file, a.sets);
-  const auto memory = scenarios::memory_of_pipeline(*loaded.value);
+/// The hosts of a pipeline hold a stage each.
+void print_stages(const scenarios::scenario& what) {
+  const auto memory = scenarios::memory_of_pipeline(what);
   if (memory.stages.empty()) return;
   fmt::print("\nBy stage: training.method is pipeline, and no host holds the whole model. Values "
              "inside a pass come on top\n"
@@ -281,10 +287,9 @@ void print_stages(const memory_arguments& a) {
              bytes_text(memory.trainer_per_sample));
 }
 
-json stages_json(const memory_arguments& a) {
+json stages_json(const scenarios::scenario& what) {
   json out = json::array();
-  const auto loaded = scenarios::load(a.file, a.sets);
-  for (const auto& one : scenarios::memory_of_pipeline(*loaded.value).stages)
+  for (const auto& one : scenarios::memory_of_pipeline(what).stages)
     out.push_back({{"parameters", one.parameters},
                    {"weights", one.weights},
                    {"gradients", one.gradients},
@@ -293,12 +298,10 @@ json stages_json(const memory_arguments& a) {
   return out;
 }
 
-/// The figures of a swarm of experts, if the file describes one.
-std::optional<scenarios::expert_memory> experts_of(const memory_arguments& a) {
-  if (a.file.empty()) return std::nullopt;
-  const auto loaded = scenarios::load(a.file, a.sets);
-  if (!loaded.value || !loaded.value->program.definition().on_runner()) return std::nullopt;
-  const auto memory = scenarios::memory_of_experts(*loaded.value);
+/// The figures of a swarm of experts, if the scenario is one.
+std::optional<scenarios::expert_memory> experts_of(const scenarios::scenario& what) {
+  if (!what.program.definition().on_runner()) return std::nullopt;
+  const auto memory = scenarios::memory_of_experts(what);
   return memory.experts > 0 ? std::optional(memory) : std::nullopt;
 }
 
@@ -349,16 +352,21 @@ int memory(const memory_arguments& a) {
     return fail("give a scenario, --model NAME, or a shape with at least --layers and --dim; "
                 "--list shows the models",
                 exit_usage);
-  if (const auto experts = experts_of(a)) return show_experts(*experts, a.json);
-  const auto choices = choices_of(a);
+  std::optional<scenarios::scenario> what;
+  if (!a.file.empty()) {
+    what = scenario_of(a);
+    if (!what) return exit_bad_input;
+    if (const auto experts = experts_of(*what)) return show_experts(*experts, a.json);
+  }
+  const auto choices = choices_of(a, what ? &*what : nullptr);
   if (!choices) return exit_bad_input;
   if (!a.json) {
     show_estimate(*choices);
-    if (!a.file.empty()) print_stages(a);
+    if (what) print_stages(*what);
     return exit_ok;
   }
   auto out = estimate_json(*choices);
-  if (!a.file.empty()) out["stages"] = stages_json(a);
+  if (what) out["stages"] = stages_json(*what);
   fmt::print("{}\n", out.dump(2));
   return exit_ok;
 }

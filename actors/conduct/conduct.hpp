@@ -151,7 +151,7 @@ public:
   /// Whether the node gives readers records that it knows to have expired.
   virtual bool gives_expired_records() { return false; }
 
-  // -- a server of an inference swarm, or a host of a pipeline stage --
+  // -- a host that serves layers, a stage of a pipeline, or experts --
 
   /// The host has computed layers, and is about to send their outputs or the inputs' gradients.
   virtual void computed_layers(std::span<float> outputs) { (void)outputs; }

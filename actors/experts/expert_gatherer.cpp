@@ -120,14 +120,18 @@ void expert_gatherer::on_down(const caf::actor_addr& whom) {
 }
 
 void expert_gatherer::drop_too_large() {
-  std::vector<double> sizes;
-  for (const auto& one : got_)
-    if (one) sizes.push_back(size_of_values(one->parameters));
-  if (sizes.empty() || options_.most_growth == 0) return;
-  const auto middle = sizes.begin() + static_cast<std::ptrdiff_t>(sizes.size() / 2);
-  std::nth_element(sizes.begin(), middle, sizes.end());
-  for (auto& one : got_)
-    if (one && size_of_values(one->parameters) > options_.most_growth * *middle) one.reset();
+  if (options_.most_growth == 0) return;
+  std::vector<std::size_t> at;
+  std::vector<double> sizes; // by the places in `at`
+  for (std::size_t n = 0; n < got_.size(); ++n)
+    if (got_[n]) {
+      at.push_back(n);
+      sizes.push_back(size_of_values(got_[n]->parameters));
+    }
+  if (sizes.empty()) return;
+  const auto middle = middle_of(sizes);
+  for (std::size_t i = 0; i < at.size(); ++i)
+    if (sizes[i] > options_.most_growth * middle) got_[at[i]].reset();
 }
 
 void expert_gatherer::end() {

@@ -17,6 +17,7 @@
 #include <cstddef>
 #include <map>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace shoal::actors {
@@ -26,6 +27,13 @@ inline double size_of_values(std::span<const float> values) {
   double sum = 0;
   for (const float x : values) sum += static_cast<double>(x) * x;
   return values.empty() ? 0 : std::sqrt(sum / static_cast<double>(values.size()));
+}
+
+/// The middle one of some sizes; of two, the larger. Requires: sizes is not empty.
+inline double middle_of(std::vector<double> sizes) {
+  const auto middle = sizes.begin() + static_cast<std::ptrdiff_t>(sizes.size() / 2);
+  std::nth_element(sizes.begin(), middle, sizes.end());
+  return *middle;
 }
 
 class size_bound {
@@ -42,11 +50,8 @@ public:
     std::vector<double> others;
     for (const auto& [peer, recent] : recent_)
       if (peer != host) others.push_back(recent);
-    if (others.size() >= least_hosts) {
-      const auto middle = others.begin() + static_cast<std::ptrdiff_t>(others.size() / 2);
-      std::nth_element(others.begin(), middle, others.end());
-      if (size > most_growth_ * *middle) return false;
-    }
+    if (others.size() >= least_hosts && size > most_growth_ * middle_of(std::move(others)))
+      return false;
     if (recent_.size() < most_hosts || recent_.contains(host)) {
       auto& recent = recent_[host];
       recent = std::max(size, memory * recent);

@@ -1,5 +1,6 @@
 #include "actors/inference/output_check.hpp"
 
+#include "actors/inference/row_difference.hpp"
 #include "kernels/base/check.hpp"
 
 #include <algorithm>
@@ -79,27 +80,12 @@ bool output_check::lost(peer_id server) {
   return true;
 }
 
-std::optional<std::size_t> output_check::difference(std::span<const float> a,
-                                                    std::span<const float> b) const {
-  for (std::size_t t = 0; t * width_ < a.size(); ++t) {
-    double apart = 0, size = 0;
-    for (std::size_t i = t * width_; i < (t + 1) * width_; ++i) {
-      const double x = a[i], y = b[i];
-      apart += (x - y) * (x - y);
-      size += y * y;
-    }
-    // A NaN agrees with nothing.
-    if (!(apart <= tolerance_ * tolerance_ * size)) return t;
-  }
-  return std::nullopt;
-}
-
 void output_check::compare() {
   auto given = std::exchange(current_, {});
-  const auto differs = difference(now().outputs, given.values);
+  const auto differs = first_difference(now().outputs, given.values, width_, tolerance_);
   if (!differs && others_.empty()) return end_span();
   const auto same = std::find_if(others_.begin(), others_.end(), [&](const opinion& other) {
-    return !difference(other.values, given.values);
+    return !first_difference(other.values, given.values, width_, tolerance_);
   });
   if (differs && same == others_.end()) {
     others_.push_back(std::move(given));

@@ -93,8 +93,6 @@ private:
     std::set<peer_id> servers() const;
   };
   const computed_span& now() const { return spans_[span_]; }
-  /// The first token whose values differ.
-  std::optional<std::size_t> difference(std::span<const float> a, std::span<const float> b) const;
   void compare();
   void end_span();
 

@@ -1,5 +1,6 @@
 #include "actors/pipeline/stage_audit.hpp"
 
+#include "actors/inference/row_difference.hpp"
 #include "kernels/base/check.hpp"
 
 #include <cmath>
@@ -15,16 +16,7 @@ stage_audit::stage_audit(opinion first, std::size_t width, double tolerance)
 
 bool stage_audit::agree(const opinion& a, const opinion& b) const {
   if (a.values.size() != b.values.size() || a.values.empty()) return false;
-  for (std::size_t row = 0; row < a.values.size(); row += width_) {
-    double difference = 0, size = 0;
-    for (std::size_t i = row; i < row + width_ && i < a.values.size(); ++i) {
-      const double x = a.values[i], y = b.values[i];
-      difference += (x - y) * (x - y);
-      size += y * y;
-    }
-    // A value that is not a number agrees with none.
-    if (!(difference <= tolerance_ * tolerance_ * size)) return false;
-  }
+  if (first_difference(a.values, b.values, width_, tolerance_)) return false;
   // A loss is a sum of products, so it is off by the bound of the values at most. It travels in
   // units of 1e-9.
   return std::abs(a.loss - b.loss) <= tolerance_ * std::abs(b.loss) + 2e-9;

@@ -315,9 +315,7 @@ std::uint64_t values_of_stage(const scenario& what, std::uint64_t stage) {
   if (of.cut)
     if (const auto cut = of.cut(what.workload, static_cast<std::uint32_t>(o.stages)))
       return kernels::end_of((*cut)->tensors_of(static_cast<std::uint32_t>(stage)));
-  std::uint64_t all = 0;
-  for (const auto& slot : of.tensors(what.workload)) all += slot.size();
-  return std::max<std::uint64_t>(1, all / o.stages);
+  return std::max<std::uint64_t>(1, kernels::end_of(of.tensors(what.workload)) / o.stages);
 }
 
 /// Micro-batches go round in a closed network of devices and lines. Then the stages average.

@@ -2,6 +2,7 @@
 
 #include "kernels/averaging_plan.hpp"
 #include "kernels/compress/codec.hpp"
+#include "kernels/layout.hpp"
 #include "scenarios/methods/method.hpp"
 #include "scenarios/roles/role.hpp"
 #include "scenarios/workloads/workload.hpp"
@@ -183,9 +184,7 @@ result<averaging_time> averaging_time_of(const scenario& what, std::span<const h
 namespace {
 
 std::uint64_t values_in(const scenario& what) {
-  std::uint64_t out = 0;
-  for (const auto& slot : what.workload.definition().tensors(what.workload)) out += slot.size();
-  return out;
+  return kernels::end_of(what.workload.definition().tensors(what.workload));
 }
 
 } // namespace

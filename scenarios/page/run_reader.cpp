@@ -28,31 +28,6 @@ std::string_view host_of(std::string_view actor) {
   return actor.substr(0, actor.find('#'));
 }
 
-/// Calls `each` with the fields and the text of each complete line of a CSV file, without the
-/// header. Returns false if the file does not exist.
-bool each_row(
-    const fs::path& directory, std::string_view name,
-    const std::function<void(const std::vector<std::string_view>&, std::string_view)>& each) {
-  const auto file = whole_or_partial(directory, name);
-  if (!file) return false;
-  std::ifstream in(*file);
-  std::string line;
-  std::getline(in, line);
-  std::vector<std::string_view> fields;
-  while (std::getline(in, line)) {
-    if (in.eof()) break; // an incomplete line, without a newline
-    fields.clear();
-    for (std::string_view rest = line;;) {
-      const std::size_t comma = rest.find(',');
-      fields.push_back(rest.substr(0, comma));
-      if (comma == std::string_view::npos) break;
-      rest.remove_prefix(comma + 1);
-    }
-    each(fields, line);
-  }
-  return true;
-}
-
 /// The begin or end of a host's life.
 struct turn {
   duration time{};

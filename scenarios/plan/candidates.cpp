@@ -18,35 +18,10 @@ namespace shoal::scenarios {
 namespace {
 
 /// Collects the keys of a kind's options.
-class key_list final : public option_visitor {
-public:
+struct key_list {
   std::set<std::string> keys;
-
-protected:
-  void visit(const char* key, bool&, const char*, const rule&) override { keys.insert(key); }
-  void visit(const char* key, std::uint64_t&, const char*, const rule&) override {
-    keys.insert(key);
-  }
-  void visit(const char* key, double&, const char*, const rule&) override { keys.insert(key); }
-  void visit(const char* key, duration&, const char*, const rule&) override { keys.insert(key); }
-  void visit(const char* key, data_rate&, const char*, const rule&) override { keys.insert(key); }
-  void visit(const char* key, data_size&, const char*, const rule&) override { keys.insert(key); }
-  void visit(const char* key, kernels::grid&, const char*, const rule&) override {
-    keys.insert(key);
-  }
-  void visit(const char* key, std::string&, const char*, const rule&) override { keys.insert(key); }
-  void visit(const char* key, std::vector<std::string>&, const char*, const rule&) override {
-    keys.insert(key);
-  }
-  void visit(const char* key, std::vector<double>&, const char*, const rule&) override {
-    keys.insert(key);
-  }
-  void visit(const char* key, std::optional<double>&, const char*, const rule&) override {
-    keys.insert(key);
-  }
-  void visit(const char* key, word&, const char*, const rule&) override { keys.insert(key); }
-  void visit(const char* key, options_box&, const char*, const rule&) override { keys.insert(key); }
-  void visit(const char* key, options_list&, const char*, const rule&) override {
+  template <class T>
+  void field(const char* key, T&, const char*, const rule&) {
     keys.insert(key);
   }
 };
@@ -56,7 +31,7 @@ std::set<std::string> method_keys() {
   key_list all;
   for (const auto* kind : methods().kinds()) {
     auto options = kind->options;
-    options.describe_to(all);
+    describe(all, options);
   }
   all.keys.insert("method");
   return all.keys;

@@ -1,5 +1,6 @@
 #include "scenarios/plan/host_memory.hpp"
 
+#include "kernels/layout.hpp"
 #include "kernels/learn/dalle_layout.hpp"
 #include "kernels/learn/transformer_math.hpp"
 #include "kernels/optimizer.hpp"
@@ -86,8 +87,7 @@ whole_model memory_of_whole(const scenario& what) {
     out.pass = static_cast<std::uint64_t>(kernels::figure(figures, "backward_pass"));
     return out;
   }
-  std::uint64_t values = 0;
-  for (const auto& slot : what.workload.definition().tensors(what.workload)) values += slot.size();
+  const std::uint64_t values = kernels::end_of(what.workload.definition().tensors(what.workload));
   const auto optimizer = optimizer_of(what.training.optimizer);
   const auto state = optimizer ? kernels::state_bytes(*optimizer, values) : 0;
   // The terms of kernels::shoal_memory() without a pass. These are weights, the sums of a batch and

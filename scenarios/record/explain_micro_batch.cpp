@@ -1,12 +1,12 @@
 #include "scenarios/record/explain_micro_batch.hpp"
 
+#include "kernels/base/text_fields.hpp"
 #include "scenarios/record/run_files.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <fstream>
 #include <map>
 #include <utility>
 
@@ -17,17 +17,11 @@ namespace {
 /// The names of hosts by the ids of their peers in hexadecimal digits.
 std::map<std::string, std::string> names_in(const std::filesystem::path& run) {
   std::map<std::string, std::string> out;
-  const auto file = whole_or_partial(run, "peers.csv");
-  if (!file) return out;
-  std::ifstream in(*file);
-  std::string line;
-  std::getline(in, line); // the header
-  while (std::getline(in, line)) {
-    const auto id = line.substr(0, line.find(','));
-    const auto rest = line.size() > id.size() ? line.substr(id.size() + 1) : std::string{};
-    if (const auto number = std::strtoull(id.c_str(), nullptr, 10); number != 0)
-      out[fmt::format("{:x}", number)] = rest.substr(0, rest.find(','));
-  }
+  each_row(run, "peers.csv", [&](const auto& fields, std::string_view) {
+    if (fields.size() < 2) return;
+    if (const auto id = number_of<std::uint64_t>(fields[0]); id && *id != 0)
+      out[fmt::format("{:x}", *id)] = fields[1];
+  });
   return out;
 }
 

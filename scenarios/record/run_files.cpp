@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <fstream>
 
 namespace shoal::scenarios {
 
@@ -35,6 +36,29 @@ std::optional<fs::path> whole_or_partial(const fs::path& directory, std::string_
     if (fs::is_regular_file(path, error)) return path;
   }
   return std::nullopt;
+}
+
+bool each_row(
+    const fs::path& directory, std::string_view name,
+    const std::function<void(const std::vector<std::string_view>&, std::string_view)>& each) {
+  const auto file = whole_or_partial(directory, name);
+  if (!file) return false;
+  std::ifstream in(*file);
+  std::string line;
+  std::getline(in, line);
+  std::vector<std::string_view> fields;
+  while (std::getline(in, line)) {
+    if (in.eof()) break; // an incomplete line, without a newline
+    fields.clear();
+    for (std::string_view rest = line;;) {
+      const std::size_t comma = rest.find(',');
+      fields.push_back(rest.substr(0, comma));
+      if (comma == std::string_view::npos) break;
+      rest.remove_prefix(comma + 1);
+    }
+    each(fields, line);
+  }
+  return true;
 }
 
 result<summary> read_summary(const fs::path& directory) {

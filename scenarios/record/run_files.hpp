@@ -36,6 +36,12 @@ duration ns(const Json& value) {
 std::optional<std::filesystem::path> whole_or_partial(const std::filesystem::path& directory,
                                                       std::string_view name);
 
+/// Calls `each` with the fields and the text of each complete line of a CSV file, without the
+/// header. Returns false if the file does not exist.
+bool each_row(
+    const std::filesystem::path& directory, std::string_view name,
+    const std::function<void(const std::vector<std::string_view>&, std::string_view)>& each);
+
 /// Reads summary.json. Errors: the file cannot be read, or is no summary; the message names it.
 result<summary> read_summary(const std::filesystem::path& directory);
 
