@@ -30,10 +30,9 @@ moshpit_peer::moshpit_peer(caf::actor_config& config, host& on, peer_config opti
                            std::max(options.target_batch, how.local_steps * options.micro_batch),
            .most_weight = 1},
           std::move(pool), std::move(dht)),
-      how_(how), rule_(std::move(rule)), draws_(on.random_stream("moshpit.place")),
-      coordinates_(how_.grid.dimensions - 1), averaged_(this->pool()->initial()) {
+      how_(how), rule_(std::move(rule)), place_(how_.grid, on.random_stream("moshpit.place")),
+      averaged_(this->pool()->initial()) {
   mixed_ = averaged_->epoch;
-  draw_place();
 }
 
 void moshpit_peer::on_exit() {
@@ -42,27 +41,6 @@ void moshpit_peer::on_exit() {
   average_.reset();
   next_.reset();
   training_peer::on_exit();
-}
-
-state_id moshpit_peer::group_key() const {
-  hasher name;
-  name.add(std::string_view{"moshpit"}).add(state()->epoch);
-  for (auto digit : coordinates_) name.add(std::uint64_t{digit});
-  return state_id::from(name.finish());
-}
-
-std::uint32_t moshpit_peer::any_digit() {
-  return static_cast<std::uint32_t>(draws_.below(how_.grid.side));
-}
-
-void moshpit_peer::draw_place() {
-  for (auto& digit : coordinates_) digit = any_digit();
-}
-
-void moshpit_peer::move_to(std::uint32_t digit) {
-  if (coordinates_.empty()) return;
-  std::rotate(coordinates_.begin(), coordinates_.begin() + 1, coordinates_.end());
-  coordinates_.back() = digit % how_.grid.side;
 }
 
 double moshpit_peer::missing_samples() const {
@@ -189,7 +167,7 @@ void moshpit_peer::discard_work() {
 
 std::vector<expected_peer> moshpit_peer::expected() const {
   std::vector<expected_peer> out;
-  const auto where = group_key();
+  const auto where = place_.group(state()->epoch);
   for (const auto& [id, entry] : others().entries())
     if (entry.what.epoch == state()->epoch && entry.what.state == where && entry.what.arriving == 0)
       out.push_back({id, entry.address});
@@ -199,7 +177,7 @@ std::vector<expected_peer> moshpit_peer::expected() const {
 void moshpit_peer::start_round() {
   round_request request;
   request.epoch = state()->epoch;
-  request.state = group_key();
+  request.state = place_.group(state()->epoch);
   request.weight = 1;
   request.codecs = options_.codecs.first;
   request.must_be_finite = true;
@@ -225,10 +203,8 @@ void moshpit_peer::round_ended(const round_result& result) {
     note_round(result);
     held().end_round();
     steps_ = 0;
-    // All members add the same offset. They move to different groups, which fill evenly.
-    average_ =
-        average{std::exchange(contributed_, nullptr), result.values, result.group,
-                static_cast<std::uint32_t>((result.member + result.group.low) % how_.grid.side)};
+    average_ = average{std::exchange(contributed_, nullptr), result.values, result.group,
+                       place_.digit_after(result)};
     if (!held().running()) apply();
     return;
   }
@@ -247,7 +223,7 @@ void moshpit_peer::round_ended(const round_result& result) {
   if (!exhausted()) return skip_round();
   // If all peers are exhausted, none computes the samples that make the next round due. They look
   // for each other in this round, at other coordinates.
-  move_to(any_digit());
+  place_.move_at_random();
   samples_before_ = 0;
   here().observe(phase_changed{peer_phase::computing, state()->epoch, state()->id});
   publish();
@@ -262,7 +238,7 @@ void moshpit_peer::skip_round() {
   ++shared->epoch;
   set_state(std::move(next));
   averaged_ = std::move(shared);
-  move_to(any_digit());
+  place_.move_at_random();
   round_over();
 }
 
@@ -300,7 +276,7 @@ void moshpit_peer::applied() {
   set_state(std::move(result->state));
   pool()->offer(averaged_);
   mixed_ = state()->epoch;
-  move_to(what.digit);
+  place_.move_to(what.digit);
   here().observe(stepped{state()->epoch, before, state()->id, what.group});
   checkpoint_if_due();
   round_over();
@@ -324,7 +300,7 @@ bool moshpit_peer::prefers(const model_state& offered) const {
 void moshpit_peer::state_adopted() {
   averaged_ = state();
   mixed_ = state()->epoch;
-  draw_place();
+  place_.draw();
 }
 
 } // namespace shoal::actors

@@ -42,6 +42,7 @@
 // section 3.2.
 #pragma once
 
+#include "actors/averaging/moshpit_place.hpp"
 #include "actors/training/moshpit_options.hpp"
 #include "actors/training/outer_rule.hpp"
 #include "actors/training/training_peer.hpp"
@@ -75,17 +76,14 @@ private:
   void discard_work() override;
   double missing_samples() const override;
   branch leading() const override { return {swarm_epoch(), 0, {}}; }
-  branch position() const override { return {state()->epoch, state()->samples, group_key()}; }
+  branch position() const override {
+    return {state()->epoch, state()->samples, place_.group(state()->epoch)};
+  }
   state_ptr shared_state() const override { return averaged_; }
   bool prefers(const model_state& offered) const override;
   void state_adopted() override;
   bool may_leave() const override { return !has_group() && !average_; }
 
-  /// The name of this round's group.
-  state_id group_key() const;
-  std::uint32_t any_digit();
-  void draw_place();
-  void move_to(std::uint32_t digit);
   std::uint64_t swarm_epoch() const { return others().median_epoch(state()->epoch); }
   bool stale() const { return swarm_epoch() > mixed_ + how_.max_staleness; }
   /// True if this peer knows of no other peer and is not cut off itself, since the shard answers.
@@ -103,8 +101,7 @@ private:
 
   const moshpit_options how_;
   const std::shared_ptr<const outer_rule> rule_;
-  rng draws_;
-  std::vector<std::uint32_t> coordinates_; // d - 1 digits
+  moshpit_place place_;
   // The state after the last round. state() has the local steps since then, too.
   state_ptr averaged_;
   std::shared_ptr<job_result> next_;
