@@ -283,8 +283,11 @@ private:
   void start_server(actors::host& on, const caf::actor& node, actors::layer_span layers) {
     actors::inference_server_config config;
     if (const auto found = options_.conducts.find(servers_.size());
-        found != options_.conducts.end())
-      config.conduct = actors::make_conduct({.kind = found->second}, on);
+        found != options_.conducts.end()) {
+      actors::conduct_options conduct;
+      conduct.kind = found->second;
+      config.conduct = actors::make_conduct(conduct, on);
+    }
     config.model = model_.name;
     config.model_digest = digest_;
     if (layers.count() == 0) {
