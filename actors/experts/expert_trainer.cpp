@@ -1,5 +1,6 @@
 #include "actors/experts/expert_trainer.hpp"
 
+#include "actors/averaging/group.hpp"
 #include "actors/dht/host_record.hpp"
 #include "actors/dht/messages.hpp"
 #include "actors/inference/activations.hpp"
@@ -33,6 +34,8 @@ expert_trainer::expert_trainer(caf::actor_config& config, host& on, expert_train
       cache_(options_.cache), sizes_{size_bound(options_.most_growth),
                                      size_bound(options_.most_growth)},
       draws_(on.random_stream("experts.sharing")), jitter_(on.random_stream("experts.jitter")) {
+  if (options_.rounds)
+    rounds_.emplace(*options_.rounds, options_.share_every, on.random_stream("experts.place"));
   if (!options_.trunk) return;
   SHOAL_CHECK(options_.trunk->parameters.size() == trunk_->size() &&
                   options_.trunk->optimizer.size() == optimizer_state_.size(),
@@ -43,6 +46,9 @@ expert_trainer::expert_trainer(caf::actor_config& config, host& on, expert_train
 }
 
 void expert_trainer::on_exit() {
+  if (group_) send_exit(group_, caf::exit_reason::user_shutdown);
+  group_ = nullptr;
+  rounds_.reset();
   options_.dht = nullptr;
   options_.samples = nullptr;
   options_.shard.find_shard = nullptr;
@@ -65,7 +71,10 @@ caf::behavior expert_trainer::make_behavior() {
   } else {
     begin_run();
   }
-  if (options_.share_every > duration{}) set_timer(options_.share_every, sharing);
+  if (rounds_)
+    set_timer(rounds_->until_next(here().utc_ns()), sharing);
+  else if (options_.share_every > duration{})
+    set_timer(options_.share_every, sharing);
   return {
       [this](const expert_answer& m) { receive(m); },
       [this](const expert_refused& m) {
@@ -83,6 +92,7 @@ caf::behavior expert_trainer::make_behavior() {
         if (!is_senders(m.reply_to)) return misbehaviour(0, "a trunk that goes to another host");
         if (is_in_run()) send(m.reply_to, trunk_share{steps_, payload{*trunk_}});
       },
+      [this](const round_report& m) { round_ended(*m.result); },
       [this](const samples& m) { receive(m); },
       [this](const lease_lost& m) { receive(m); },
       [this](const commit_received& m) { receive(m); },
@@ -109,6 +119,7 @@ caf::behavior expert_trainer::make_behavior() {
           set_timer(options_.renew, renewal);
           break;
         case sharing:
+          if (rounds_) return start_round();
           share_token_ = ++last_token_;
           send(options_.dht, lookup{expert_trainers_key(options_.model), address(), share_token_});
           set_timer(options_.share_every, sharing);
@@ -492,6 +503,20 @@ void expert_trainer::receive(const trunk_share& m) {
   if (shared_ == 0) shared_sum_.assign(trunk_->size(), 0);
   ++shared_;
   for (std::size_t i = 0; i < values->size(); ++i) shared_sum_[i] += (*values)[i];
+}
+
+void expert_trainer::start_round() {
+  set_timer(rounds_->until_next(here().utc_ns()), sharing);
+  if (group_ || !is_in_run() || is_at_end() || draining_ || others_.empty()) return;
+  auto request = rounds_->begin(here(), trunk_, epoch_, options_.dht);
+  group_ = spawn<group_actor>(std::ref(here()), caf::actor_cast<caf::actor>(this),
+                              rounds_->averaging(), std::move(request));
+}
+
+void expert_trainer::round_ended(const round_result& result) {
+  group_ = nullptr;
+  if (auto next = rounds_->end(result, *trunk_))
+    trunk_ = std::make_shared<const std::vector<float>>(std::move(*next));
 }
 
 } // namespace shoal::actors

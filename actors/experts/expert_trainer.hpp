@@ -11,7 +11,8 @@
 //    An answer that is far larger than those of other hosts counts as none, and its host is left
 //    alone for long (size_bound.hpp).
 // 3. A step of the trunk. Every `share_every` the trunk goes to another trainer, drawn at random,
-//    and each trainer takes the mean of its own trunk and those that came.
+//    and each trainer takes the mean of its own trunk and those that came. With `rounds` the
+//    trainers average their trunks in groups instead (trunk_rounds.hpp).
 //
 // A training run has a data shard: the trainer streams its samples, and commits those of a step
 // when the step is made. Each expert that was called on the way back is a part of the commit, and
@@ -27,6 +28,7 @@
 #include "actors/experts/observations.hpp"
 #include "actors/experts/size_bound.hpp"
 #include "actors/experts/trainer_record.hpp"
+#include "actors/experts/trunk_rounds.hpp"
 #include "actors/protocol_actor.hpp"
 #include "actors/training/shard_io.hpp"
 #include "kernels/learn/mixture_network.hpp"
@@ -64,6 +66,8 @@ struct expert_trainer_config {
   std::vector<std::byte> held_out;
   std::uint64_t evaluate_every = 0; ///< steps; 0: never
   duration share_every{};           ///< 0: never
+  /// Trunks are averaged in groups, and not one to one; with a data shard only.
+  std::optional<trunk_rounds_config> rounds;
   duration renew = std::chrono::seconds(20);
   duration record_lifetime = std::chrono::minutes(1);
   std::size_t sized = 0;   ///< as in expert_server_config
@@ -186,6 +190,8 @@ private:
   group_id step_here() const;
 
   void share(const found& m);
+  void start_round();
+  void round_ended(const round_result& result);
   void watch(const expert_holder& holder);
   void on_down(const caf::actor_addr& whom) override;
   expert_id in_layer(const expert_place& place) const;
@@ -218,6 +224,8 @@ private:
   std::vector<float> shared_sum_; // trunks of others since the last step
   std::size_t shared_ = 0;
   std::uint64_t share_token_ = 0, last_token_ = 0;
+  std::optional<trunk_rounds> rounds_;
+  caf::actor group_; // while a round is under way
   rng draws_;
 
   // A run with a data shard.

@@ -1,4 +1,5 @@
 // The trainer in a run with a data shard: samples, epochs, and the whole model.
+#include "actors/averaging/group.hpp"
 #include "actors/data/observations.hpp"
 #include "actors/data/sample_ranges.hpp"
 #include "actors/dht/host_record.hpp"
@@ -248,6 +249,7 @@ void expert_trainer::run_lost(const caf::actor_addr& whom) {
 
 void expert_trainer::leave() {
   if (std::exchange(draining_, true) || !stream_) return;
+  if (group_) send(group_, tick{group_actor::cancel, 0});
   stream_->shard.give_back(stream_->held.take_ready());
   // Experts may have made their steps already.
   if (!backward_) {

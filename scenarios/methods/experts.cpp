@@ -13,6 +13,8 @@
 #include "kernels/base/digest.hpp"
 #include "kernels/base/rng.hpp"
 #include "kernels/learn/mixture_model.hpp"
+#include "kernels/mixing.hpp"
+#include "netem/nat_class.hpp"
 #include "scenarios/methods/method.hpp"
 #include "scenarios/schema/hosts.hpp"
 #include "scenarios/workloads/prepared.hpp"
@@ -22,6 +24,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -34,12 +37,18 @@ namespace {
 
 constexpr const char* run_name = "training";
 
+enum class trunk_groups : std::uint8_t { pairs, grid };
+constexpr auto names_of(trunk_groups) {
+  return std::array{std::pair{trunk_groups::pairs, "pairs"}, std::pair{trunk_groups::grid, "grid"}};
+}
+
 struct expert_choices {
   std::uint64_t target_batch = 256;
   std::uint64_t look_ups = 64;
   std::uint64_t copies = 2;
   duration copy_every = std::chrono::seconds(30);
   duration share_every = std::chrono::seconds(10);
+  trunk_groups groups = trunk_groups::pairs;
   std::uint64_t most_staleness = 0;
   duration answer_timeout = std::chrono::seconds(5);
   double most_growth = 32;
@@ -56,8 +65,11 @@ void describe(V& v, expert_choices& o) {
   v.field("copy_every", o.copy_every, "the time between two copies of an expert that has changed",
           {.above = 0});
   v.field("share_every", o.share_every,
-          "the time after which a trainer sends its trunk to another, which takes the mean; 0: "
-          "never");
+          "the time after which a trainer averages its trunk with those of others; 0: never");
+  v.field("groups", o.groups,
+          "the trainers that average together. `pairs`: a trainer sends its trunk to another one, "
+          "which takes the mean. `grid`: the rows of `averaging.grid`, as in Moshpit SGD",
+          {.hide_default = true});
   v.field("most_staleness", o.most_staleness,
           "an expert refuses a gradient after more steps since the forward pass; 0: never",
           {.hide_default = true});
@@ -80,10 +92,22 @@ bool holds_experts(const peer_group& group) {
   return group.role.name() == "expert";
 }
 
+/// Trainers average their trunks in groups.
+bool has_rounds(const scenario& what) {
+  const auto& o = options_of(what);
+  return o.groups == trunk_groups::grid && o.share_every > duration{};
+}
+
 std::uint64_t expert_hosts(const scenario& what) {
   std::uint64_t out = 0;
   for (const auto& group : what.peers) out += holds_experts(group) ? group.count : 0;
   return out;
+}
+
+/// `averaging.grid`, or the smallest square that holds all trainers.
+kernels::grid trunk_grid(const scenario& what) {
+  if (const auto given = kernels::parse_grid(what.averaging.grid)) return *given;
+  return kernels::square_grid(count_of(what) - expert_hosts(what));
 }
 
 void check_model(const scenario& what, checking& report) {
@@ -107,6 +131,21 @@ void check_hosts(const scenario& what, checking& report) {
                  "all groups have 'role: expert': a mixture needs a trainer, too, which has the "
                  "trunk",
                  {"a group without 'role' is one of trainers"});
+}
+
+/// Any trainer of a group may reduce for the others.
+void check_rounds(const scenario& what, checking& report) {
+  if (!report.sound({"training.groups", "training.share_every"}) || !has_rounds(what)) return;
+  for (const auto& group : what.peers) {
+    const auto path = "peers." + group.name;
+    if (!report.sound({path + ".role", path + ".nat"}) || holds_experts(group)) continue;
+    if (group.nat != netem::nat_class::open)
+      report.error(path + ".nat",
+                   fmt::format("the trainers of '{}' are behind a NAT: with 'groups: grid' others "
+                               "send them their trunks, so their lines have to be open",
+                               group.name),
+                   {"training.groups: pairs"});
+  }
 }
 
 void check_training(const scenario& what, checking& report) {
@@ -180,6 +219,8 @@ caf::actor spawn_trainer(const role_site& site) {
   config.cache.ban = site.config.record_lifetime / 4;
   config.record_lifetime = site.config.record_lifetime;
   config.share_every = o.share_every;
+  if (has_rounds(site.what))
+    config.rounds = {trunk_grid(site.what), site.config.averaging, site.config.codecs.first};
   config.shard = {true, site.config.prefetch_samples, site.config.min_refresh,
                   site.config.max_refresh, site.config.find_shard};
   config.batch = site.config.micro_batch;
@@ -298,6 +339,7 @@ method_definition experts_method() {
     traits.target_batch = options_of(what).target_batch;
     traits.baseline_batch = what.training.micro_batch;
     traits.whole_swarm = false;
+    traits.uses_grid = has_rounds(what);
     traits.has_experts = true;
     traits.idle_actors = 2; // the trainer and the node
     traits.max_epoch_difference = 2;
@@ -311,6 +353,7 @@ method_definition experts_method() {
     check_micro_batch(what, options_of(what).target_batch, report);
     check_model(what, report);
     check_hosts(what, report);
+    check_rounds(what, report);
     check_training(what, report);
   };
   out.configure = [](const scenario& what, actors::peer_config& into) {

@@ -19,7 +19,8 @@ invariants::invariants(invariant_options options)
                 options.view},
                at(invariant_rule::samples_counted)),
       progress_({options.max_epoch_difference, options.staleness_allowed, options.longest_cut,
-                 options.one_branch, options.has_stages, options.name_of, options.view},
+                 options.one_branch, options.has_stages, options.has_experts, options.name_of,
+                 options.view},
                 at(invariant_rule::epoch_monotonic), at(invariant_rule::staleness),
                 at(invariant_rule::state_lineage)) {
   honest_ = [honest = options.honest, name_of = options.name_of](actors::peer_id peer) {

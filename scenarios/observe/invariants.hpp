@@ -62,6 +62,7 @@ struct invariant_options {
   std::uint64_t max_epoch_difference = 1;
   duration longest_cut{};                                      ///< see progress_options
   bool one_branch = false, has_stages = false;                 ///< see progress_options
+  bool has_experts = false;                                    ///< the same
   bool weights_are_samples = true, computes_meanwhile = false; ///< see sample_book_options
   mass_options mass;
   std::function<std::string(actors::peer_id)> name_of;

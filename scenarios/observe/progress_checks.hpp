@@ -35,6 +35,9 @@ struct progress_options {
   bool one_branch = false; ///< all peers in sync at an epoch have the same state
   /// A peer that moves to another stage of the model may adopt an older state there.
   bool has_stages = false;
+  /// Trainers of experts reach epochs while a round of theirs runs. Their round is of the epoch in
+  /// which it began.
+  bool has_experts = false;
   std::function<std::string(actors::peer_id)> name_of;
   observed_view view = observed_view::whole;
 };

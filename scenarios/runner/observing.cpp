@@ -137,6 +137,7 @@ observer_options runner::state::what_to_watch(const run_directory* directory) {
   out.invariants.weights_are_samples = traits.weights_are_samples;
   // Hosts of different stages have different states of one epoch.
   out.invariants.has_stages = traits.has_stages;
+  out.invariants.has_experts = traits.has_experts;
   out.invariants.one_branch = !traits.averages_parameters && !traits.has_stages;
   out.invariants.computes_meanwhile = traits.computes_meanwhile;
   if (options.node)

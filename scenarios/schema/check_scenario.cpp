@@ -471,8 +471,11 @@ private:
               s_.training.method.name()));
     const auto grid = kernels::parse_grid(s_.averaging.grid);
     if (!grid) return error("averaging.grid", grid.error());
-    std::uint64_t hosts = 0;
-    for (const peer_group& group : s_.peers) hosts += group.count;
+    std::uint64_t hosts = 0; // hosts without the model do not average
+    for (const peer_group& group : s_.peers) {
+      if (!sound({"peers." + group.name + ".role"})) return;
+      if (group.role.definition().has_model) hosts += group.count;
+    }
     const double in_line =
         static_cast<double>(hosts) * grid->side / static_cast<double>(grid->cells());
     if (used && sound({"peers"}) && in_line < 2)

@@ -44,7 +44,7 @@ struct expert_swarm {
   std::string training;      ///< further options, ', key: value'
   std::string churn;         ///< ', churn: {...}' for the holders
   std::string trainer_churn; ///< the same for the trainers
-  std::string data, faults;
+  std::string data, faults, averaging;
   std::string liar; ///< the conduct of two more hosts of experts
   std::uint64_t seed = 1;
 
@@ -60,14 +60,15 @@ struct expert_swarm {
         "workload: {{kind: mixture, {}}}\n"
         "training: {{method: experts, target_batch: {}, micro_batch: 4, epochs: {}, "
         "max_refresh: 4s, copy_every: 4s, share_every: 3s, answer_timeout: 2s, optimizer: {{kind: "
-        "adamw, learning_rate: {}, beta2: 0.95}}{}}}\n{}",
+        "adamw, learning_rate: {}, beta2: 0.95}}{}}}\n{}{}",
         world, seed, holders, churn,
         liar.empty() ? ""
                      : fmt::format("  liar: {{count: 2, role: expert, up: 50Mbit, down: 50Mbit, "
                                    "device: small, conduct: {}}}\n",
                                    liar),
         trainers, trainer_churn, write_text(folder), data, workload, batch, epochs, learning_rate,
-        training, faults.empty() ? "" : "faults:\n  - " + faults + "\n");
+        training, averaging.empty() ? "" : "averaging: " + averaging + "\n",
+        faults.empty() ? "" : "faults:\n  - " + faults + "\n");
   }
 };
 
@@ -214,6 +215,32 @@ TEST_CASE("trainers of experts may come and go") {
   CHECK(run.outcome.summary.peers.left > 2);
   CHECK(run.outcome.summary.epochs == what.epochs);
   CHECK(scenarios::verify_data((folder / "run").string()).ok());
+}
+
+TEST_CASE("trainers of experts may average their trunks in the rows of a grid") {
+  const scratch_folder folder;
+  expert_swarm what;
+  what.trainers = 9;
+  what.epochs = 200;
+  what.trainer_churn = often;
+  what.training = ", groups: grid";
+  what.averaging = "{matchmaking_time: 2s}";
+  const auto run = run_experts(what, folder);
+  const auto& summary = run.outcome.summary;
+  CHECK(summary.peers.left > 2);
+  CHECK(summary.epochs == what.epochs);
+  CHECK(summary.rounds.ok > 5);
+  REQUIRE(summary.loss.first);
+  REQUIRE(summary.loss.final);
+  CHECK(*summary.loss.final < 0.7 * *summary.loss.first);
+  CHECK(scenarios::verify_data((folder / "run").string()).ok());
+
+  // A trainer behind a NAT cannot reduce.
+  what.trainer_churn += ", nat: cone";
+  const auto refused = scenarios::load_text(what.yaml(folder), "experts.yaml");
+  CHECK_FALSE(refused.value);
+  REQUIRE(refused.errors.size() == 1);
+  CHECK(refused.errors[0].message.find("behind a NAT") != std::string::npos);
 }
 
 TEST_CASE("a host of experts may die at each probe") {
