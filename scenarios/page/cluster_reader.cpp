@@ -154,9 +154,21 @@ public:
       to.transfer(moved);
     });
   }
-  // The page of a cluster has no stages and no experts yet.
-  void stage_held(duration, std::string_view, std::optional<std::uint32_t>) override {}
-  void expert(duration, const heard_expert&) override {}
+  void stage_held(duration time, std::string_view host,
+                  std::optional<std::uint32_t> stage) override {
+    later(time, [host = std::string(host), stage](duration at, run_listener& to) {
+      to.stage_held(at, host, stage);
+    });
+  }
+  void expert(duration time, const heard_expert& what) override {
+    later(time, [what, host = std::string(what.host),
+                 expert = std::string(what.expert)](duration at, run_listener& to) {
+      heard_expert moved = what;
+      moved.host = host;
+      moved.expert = expert;
+      to.expert(at, moved);
+    });
+  }
   bool wants_traffic() override { return false; }
   void traffic(std::span<const sent_bytes> all) override {
     for (const sent_bytes& one : all) {
