@@ -1,6 +1,9 @@
 #include "netem/wire/plain_words.hpp"
 
-#include <string_view>
+#include "netem/wire/end_reasons.hpp"
+
+#include <fmt/format.h>
+
 #include <utility>
 
 namespace shoal::netem::wire {
@@ -20,6 +23,16 @@ std::string in_plain_words(const std::string& from_grpc) {
   for (const auto& [part, meaning] : known)
     if (from_grpc.find(part) != std::string::npos) return meaning;
   return from_grpc;
+}
+
+std::string host_in_words(std::string_view name, std::string_view address) {
+  return address.empty() ? std::string(name) : fmt::format("{} ({})", name, address);
+}
+
+std::string end_in_words(std::string_view name, std::string_view address, const std::string& why) {
+  const auto host = host_in_words(name, address);
+  return why == has_ended ? host + " has ended"
+                          : fmt::format("lost {}: {}", host, in_plain_words(why));
 }
 
 } // namespace shoal::netem::wire

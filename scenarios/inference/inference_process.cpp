@@ -321,7 +321,8 @@ private:
     wire.scenario = swarm_text(model_);
     wire.difference = other_model;
     wire.on_up = [this](netem::host_index mine, const netem::wire::connected_peer& other) {
-      if (!other.service) say("linked with " + link_name(other));
+      if (!other.service)
+        say("linked with " + netem::wire::host_in_words(other.name, other.address));
       in_->met(other.host, other.name);
       const auto peer = in_->peer_id_of(other.host);
       {
@@ -335,7 +336,7 @@ private:
     };
     wire.on_down = [this](netem::host_index, const netem::wire::connected_peer& other,
                           const std::string& why) {
-      say(fmt::format("lost {}: {}", link_name(other), netem::wire::in_plain_words(why)));
+      say(netem::wire::end_in_words(other.name, other.address, why));
     };
     wire.on_revocation_list = [this](netem::host_index, const std::string& text) { say(text); };
     wire.on_refused = [this](netem::host_index, const std::string& where, netem::wire::refusal why,

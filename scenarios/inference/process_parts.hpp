@@ -108,11 +108,6 @@ inline std::string other_model(const std::string& mine, const std::string& their
                        : fmt::format("it serves the model {}, and not {}", there, here);
 }
 
-/// A host on the other end of a link, for people.
-inline std::string link_name(const netem::wire::connected_peer& other) {
-  return other.address.empty() ? other.name : fmt::format("{} ({})", other.name, other.address);
-}
-
 /// The news of a route, of a lost server or of a check. Empty for other observations. name_of(peer)
 /// names a server.
 template <class Name>

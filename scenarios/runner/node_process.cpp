@@ -21,17 +21,13 @@ namespace shoal::scenarios {
 real_network runner::state::network_between_hosts() {
   real_network out;
   auto& wire = out.options;
-  const auto peer_name = [](const netem::wire::connected_peer& other) {
-    return other.address.empty() ? other.name : fmt::format("{} ({})", other.name, other.address);
-  };
   const auto say = [this](const std::string& line) {
     if (options.node && options.node->say) options.node->say(line);
   };
   wire.scenario = common_text(what);
   wire.difference = first_difference;
-  wire.on_up = [this, say, peer_name](netem::host_index mine,
-                                      const netem::wire::connected_peer& other) {
-    if (!other.service) say("linked with " + peer_name(other));
+  wire.on_up = [this, say](netem::host_index mine, const netem::wire::connected_peer& other) {
+    if (!other.service) say("linked with " + netem::wire::host_in_words(other.name, other.address));
     in->met(other.host, other.name);
     const auto peer = in->peer_id_of(other.host);
     {
@@ -59,14 +55,12 @@ real_network runner::state::network_between_hosts() {
     say_deserted();
   };
   wire.on_revocation_list = [say](netem::host_index, const std::string& text) { say(text); };
-  wire.on_down = [this, say, say_deserted, peer_name](netem::host_index,
-                                                      const netem::wire::connected_peer& other,
-                                                      const std::string& why) {
+  wire.on_down = [this, say, say_deserted](netem::host_index,
+                                           const netem::wire::connected_peer& other,
+                                           const std::string& why) {
     const bool ended = why == netem::wire::has_ended;
     // At the end of a run all hosts end, one after the other.
-    if (!draining)
-      say(ended ? fmt::format("{} has ended", peer_name(other))
-                : fmt::format("lost {}: {}", peer_name(other), netem::wire::in_plain_words(why)));
+    if (!draining) say(netem::wire::end_in_words(other.name, other.address, why));
     {
       std::lock_guard guard(watching);
       // Nobody expects a host that has ended to answer.

@@ -1,3 +1,4 @@
+#include "netem/wire/end_reasons.hpp"
 #include "netem/wire/plain_words.hpp"
 
 #include <doctest/doctest.h>
@@ -12,4 +13,10 @@ TEST_CASE("reasons of gRPC are told in plain words and other texts stay") {
   CHECK(in_plain_words("recvmsg:Connection reset by peer") == "it closed the connection");
   CHECK(in_plain_words("the other side is gone") == "the other side is gone");
   CHECK(in_plain_words("") == "");
+}
+
+TEST_CASE("the end of a link names the host and tells a goodbye from a loss") {
+  CHECK(end_in_words("ada", "10.0.0.7:7000", std::string(has_ended)) ==
+        "ada (10.0.0.7:7000) has ended");
+  CHECK(end_in_words("ada", "", "Socket closed") == "lost ada: it closed the connection");
 }
