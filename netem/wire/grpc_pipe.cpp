@@ -129,7 +129,7 @@ void grpc_pipe::close() {
     if (std::exchange(closing_, true)) return;
     queue_.clear();
     queued_ = 0;
-    if (held_back_.exchange(false)) reading_ = false;
+    end_hold_back();
   }
   cancel();
   std::unique_lock lock(mutex_);
@@ -185,7 +185,10 @@ void grpc_pipe::write_done(bool ok) {
   in_callback(this);
   std::unique_lock lock(mutex_);
   writing_ = false;
-  if (!ok) closing_ = true;
+  if (!ok) {
+    closing_ = true;
+    end_hold_back();
+  }
   write_next(lock);
 }
 

@@ -63,6 +63,10 @@ protected:
 private:
   void write_next(std::unique_lock<std::mutex>& lock);
   void idle_if_so(std::unique_lock<std::mutex>& lock);
+  /// A pipe that is held back has no read pending, so no read will say that the stream has ended.
+  void end_hold_back() {
+    if (held_back_.exchange(false)) reading_ = false;
+  }
 
   const std::string kind_;
   const pipe_options options_;

@@ -6,6 +6,7 @@ shoal_add_test(NAME test_wire
     ${CMAKE_CURRENT_LIST_DIR}/control_requests_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/dialler_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/end_to_end_test.cpp
+    ${CMAKE_CURRENT_LIST_DIR}/grpc_pipe_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/handshake_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/host_link_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/host_state_test.cpp
