@@ -77,9 +77,9 @@ std::string slowest_micro_batch::logged_fields() const {
   for (const auto& one : tasks)
     fmt::format_to(
         std::back_inserter(out),
-        R"({}{{"hop":{},"backward":{},"peer":"{:x}","sent_ns":{},"answered_ns":{},"computed_ns":{},"tries":{}}})",
-        &one == &tasks.front() ? "" : ",", one.hop, one.backward, one.peer, one.sent.count(),
-        one.answered.count(), one.computed.count(), one.tries);
+        R"({}{{"hop":{},"stage":{},"backward":{},"peer":"{:x}","sent_ns":{},"answered_ns":{},"computed_ns":{},"tries":{}}})",
+        &one == &tasks.front() ? "" : ",", one.hop, one.stage, one.backward, one.peer,
+        one.sent.count(), one.answered.count(), one.computed.count(), one.tries);
   return out + "]";
 }
 

@@ -130,7 +130,7 @@ struct batch_trained {
 
 /// A task of a micro-batch that was answered. Times are on the trainer's clock.
 struct pass_task {
-  std::uint32_t hop = 0;
+  std::uint32_t hop = 0, stage = 0;
   bool backward = false;
   peer_id peer = 0;
   duration sent{}, answered{}; ///< times of the last try

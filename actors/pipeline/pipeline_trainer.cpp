@@ -555,9 +555,9 @@ stage_task pipeline_trainer::task_of(const micro_batch& pass, micro_batch::task 
   m.count = pass.count();
   m.time = options_.time;
   m.codec = static_cast<std::uint8_t>(options_.activations);
-  if (what.hop == 0 || what.hop == model.stages()) m.samples = pass.samples();
+  if (what.hop == 0 || what.hop == model.last_hop()) m.samples = pass.samples();
   if (what.hop > 0) m.input = pass.input(what.hop);
-  if (backward && what.hop < model.stages()) m.gradient = pass.gradient(what.hop);
+  if (backward && what.hop < model.last_hop()) m.gradient = pass.gradient(what.hop);
   return m;
 }
 
@@ -621,20 +621,20 @@ void pipeline_trainer::receive(const stage_output& m) {
   const auto peer = sender_peer();
   if (found == passes_.end() || !found->second.answered(what, peer, m.values)) return;
   const auto token = token_of(m.number, what);
+  const auto stage = options_.model->stage_of(m.hop);
   if (const auto flight = flights_.find(token); flight != flights_.end()) {
     took(flight->second);
     if (const auto course = courses_.find(m.number); course != courses_.end())
-      course->second.tasks.push_back({m.hop, m.backward != 0, peer, flight->second.sent, now(),
-                                      duration{static_cast<std::int64_t>(m.computed_ns)},
+      course->second.tasks.push_back({m.hop, stage, m.backward != 0, peer, flight->second.sent,
+                                      now(), duration{static_cast<std::int64_t>(m.computed_ns)},
                                       course->second.tries[token]});
     flights_.erase(flight);
   }
-  const auto stage = options_.model->stage_of(m.hop);
   wiring_[stage].measured(peer, static_cast<double>(m.computed_ns) * 1e-9,
                           static_cast<double>(found->second.count()) *
                               (m.backward != 0 ? backward_size : 1));
   if (m.backward != 0) {
-    if (m.hop == options_.model->stages())
+    if (m.hop == options_.model->last_hop())
       losses_[m.number] = static_cast<double>(m.loss_nanos) * 1e-9;
     send(peers_.at(peer).address, stage_count{address(), m.number, m.hop, m.epoch});
   }

@@ -12,25 +12,39 @@ namespace {
 
 using slots = std::vector<kernels::tensor_slot>;
 
+bool has(const slots& in, const std::string& name) {
+  return std::any_of(in.begin(), in.end(), [&](const auto& one) { return one.name == name; });
+}
+
 /// Appends the tensors that `into` lacks, without gaps.
 void append(slots& into, const slots& more) {
   for (auto slot : more) {
-    const bool known = std::any_of(into.begin(), into.end(),
-                                   [&](const auto& one) { return one.name == slot.name; });
-    if (known) continue;
+    if (has(into, slot.name)) continue;
     slot.offset = kernels::end_of(into);
     into.push_back(std::move(slot));
   }
+}
+
+bool same_tensors(const slots& a, const slots& b) {
+  return a.size() == b.size() &&
+         std::all_of(a.begin(), a.end(), [&](const auto& one) { return has(b, one.name); });
+}
+
+bool share_a_tensor(const slots& a, const slots& b) {
+  return std::any_of(a.begin(), a.end(), [&](const auto& one) { return has(b, one.name); });
 }
 
 } // namespace
 
 result<std::shared_ptr<const stage_model>>
 stage_model::make(std::shared_ptr<const learn::layered_model> model,
-                  std::vector<learn::layer_range> layers, batch_reader read) {
+                  std::vector<learn::layer_range> layers, batch_reader read,
+                  kernels::decays decays) {
   std::int64_t next = 0;
-  for (const auto& one : layers) {
-    if (one.first != next || one.last <= one.first)
+  for (std::size_t hop = 0; hop < layers.size(); ++hop) {
+    const auto& one = layers[hop];
+    const auto least = next + (hop == 0 ? 0 : 1);
+    if (one.first != next || one.last < least)
       return failure{"pipeline: a stage has the layers " + std::to_string(one.first) + ":" +
                      std::to_string(one.last) + ", and layer " + std::to_string(next) +
                      " is the next one: let each stage begin where the one before ends"};
@@ -43,19 +57,38 @@ stage_model::make(std::shared_ptr<const learn::layered_model> model,
   out->model_ = std::move(model);
   out->layers_ = std::move(layers);
   out->read_ = std::move(read);
+  out->decays_ = decays;
   out->embedding_ = out->model_->embedding_tensors();
   out->head_ = out->model_->head_tensors();
   for (const auto& one : out->layers_) {
-    auto block = out->model_->block_tensors(one);
-    if (!block) return failure{block.error()};
+    slots block;
+    if (one.last > one.first) {
+      auto found = out->model_->block_tensors(one);
+      if (!found) return failure{found.error()};
+      block = std::move(*found);
+    }
+    const auto known = std::find_if(out->blocks_.begin(), out->blocks_.end(),
+                                    [&](const auto& each) { return same_tensors(each, block); });
+    out->stage_of_.push_back(static_cast<std::uint32_t>(known - out->blocks_.begin()));
+    if (known != out->blocks_.end()) continue;
+    for (const auto& other : out->tensors_)
+      if (share_a_tensor(block, other))
+        return failure{"pipeline: the layers " + std::to_string(one.first) + ":" +
+                       std::to_string(one.last) +
+                       " share some tensors with another stage: let stages share all or none"};
     slots all;
     if (out->blocks_.empty()) append(all, out->embedding_);
-    append(all, *block);
+    append(all, block);
     if (out->blocks_.empty()) append(all, out->head_);
-    out->blocks_.push_back(std::move(*block));
+    out->blocks_.push_back(std::move(block));
     out->tensors_.push_back(std::move(all));
   }
   return std::shared_ptr<const stage_model>(std::move(out));
+}
+
+std::uint32_t stage_model::hops_of(std::uint32_t stage) const noexcept {
+  const auto hops = std::count(stage_of_.begin(), stage_of_.end(), stage);
+  return static_cast<std::uint32_t>(hops) + (stage == 0 ? 1 : 0);
 }
 
 std::shared_ptr<const stage_model> stage_model::sized(std::uint32_t stages, std::size_t values,
@@ -65,6 +98,7 @@ std::shared_ptr<const stage_model> stage_model::sized(std::uint32_t stages, std:
   out->sized_values_ = values;
   for (std::uint32_t s = 0; s < stages; ++s) {
     out->layers_.push_back({s, s + 1});
+    out->stage_of_.push_back(s);
     out->tensors_.push_back({{"stage", 0, {static_cast<std::int64_t>(parameters)}}});
   }
   return out;
@@ -72,7 +106,7 @@ std::shared_ptr<const stage_model> stage_model::sized(std::uint32_t stages, std:
 
 result<piece_batch> stage_model::batch_of(std::uint32_t hop, std::span<const std::byte> samples,
                                           std::uint64_t count, std::span<const float> in) const {
-  if (hop == 0 || hop == stages()) return read_(samples, count);
+  if (hop == 0 || hop == last_hop()) return read_(samples, count);
   const auto row = count * width();
   if (row == 0 || in.empty() || in.size() % row != 0)
     return failure{"pipeline: " + std::to_string(in.size()) + " activations are no rows of " +
@@ -87,7 +121,7 @@ result<std::vector<float>> stage_model::forward(std::uint32_t hop,
                                                 std::span<const std::byte> samples,
                                                 std::uint64_t count,
                                                 std::span<const float> in) const {
-  SHOAL_CHECK(hop < stages(), "the last hop has no output");
+  SHOAL_CHECK(hop < last_hop(), "the last hop has no output");
   auto batch = batch_of(hop, samples, count, in);
   if (!batch) return failure{batch.error()};
   std::vector<float> embedded;
@@ -99,9 +133,12 @@ result<std::vector<float>> stage_model::forward(std::uint32_t hop,
     embedded = std::move(*made);
     in = embedded;
   }
-  const auto block = part(hop, parameters, blocks_[hop]);
+  const auto& layers = layers_[hop];
+  if (layers.first == layers.last) return embedded;
+  const auto stage = stage_of(hop);
+  const auto block = part(stage, parameters, blocks_[stage]);
   if (!block) return failure{block.error()};
-  return model_->forward(layers_[hop], *block, batch->shape, in);
+  return model_->forward(layers, *block, batch->shape, in);
 }
 
 result<stage_model::slope> stage_model::backward(std::uint32_t hop,
@@ -119,7 +156,7 @@ result<stage_model::slope> stage_model::backward(std::uint32_t hop,
     const auto done = learn::scatter_add(piece, gradient, tensors_[stage], gradient_sum);
     SHOAL_CHECK(done.ok(), "a stage has the tensors of its pieces");
   };
-  if (hop == stages()) {
+  if (hop == last_hop()) {
     const auto head = part(0, parameters, head_);
     if (!head) return failure{head.error()};
     std::vector<float> gradient(head->size());
@@ -135,27 +172,31 @@ result<stage_model::slope> stage_model::backward(std::uint32_t hop,
     auto gathered = part(0, parameters, embedding_);
     if (!gathered) return failure{gathered.error()};
     embedding = std::move(*gathered);
-    auto made = model_->embed(embedding, batch->shape, batch->inputs);
+  }
+  if (const auto& layers = layers_[hop]; layers.first < layers.last) {
+    if (hop == 0) {
+      auto made = model_->embed(embedding, batch->shape, batch->inputs);
+      if (!made) return failure{made.error()};
+      embedded = std::move(*made);
+      in = embedded;
+    }
+    const auto block = part(stage, parameters, blocks_[stage]);
+    if (!block) return failure{block.error()};
+    std::vector<float> gradient(block->size());
+    auto made = model_->backward(layers, *block, batch->shape, in, gradient_out, gradient);
     if (!made) return failure{made.error()};
-    embedded = std::move(*made);
-    in = embedded;
-  }
-  const auto block = part(stage, parameters, blocks_[stage]);
-  if (!block) return failure{block.error()};
-  std::vector<float> gradient(block->size());
-  auto made = model_->backward(layers_[stage], *block, batch->shape, in, gradient_out, gradient);
-  if (!made) return failure{made.error()};
-  add(blocks_[stage], gradient);
-  if (hop > 0) {
+    add(blocks_[stage], gradient);
     out.gradient_in = std::move(*made);
-    return out;
+    gradient_out = out.gradient_in;
   }
+  if (hop > 0) return out;
   std::vector<float> of_embedding(embedding.size());
-  if (auto done =
-          model_->embed_backward(embedding, batch->shape, batch->inputs, *made, of_embedding);
+  if (auto done = model_->embed_backward(embedding, batch->shape, batch->inputs, gradient_out,
+                                         of_embedding);
       !done)
     return failure{done.error()};
   add(embedding_, of_embedding);
+  out.gradient_in.clear();
   return out;
 }
 

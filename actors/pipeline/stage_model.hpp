@@ -1,15 +1,17 @@
 // A model that is cut into pipeline stages. Stage 0 holds the embedding, its layers and the head.
 // The other stages hold layers. A micro-batch passes through hops:
-//   hop 0: samples -> embedding -> layers of stage 0 -> activations
-//   hop s: activations -> layers of stage s -> activations, for 0 < s < stages
-//   hop `stages`, on stage 0: activations, samples -> head -> loss
-// So an embedding that is tied to the head has one gradient, one average and one step, as in the
-// whole model. The price is one more hop.
+//   hop 0: samples -> embedding -> layers of hop 0, which may be none -> activations
+//   hop h: activations -> layers of hop h -> activations, for 0 < h < last
+//   the last hop, on stage 0: activations, samples -> head -> loss
+// A stage is a set of tensors, and hops with the same tensors are on one stage. So an embedding
+// that is tied to the head has one gradient, one average and one step, as in the whole model. The
+// price is one more hop. The same holds for layers that share their tensors, as ALBERT's do.
 // A backward pass computes its hop's forward pass again from the hop's input, so that a peer keeps
 // nothing between the two passes. Source: Ryabinin et al., arXiv:2301.11913, section 3.1.
 #pragma once
 
 #include "kernels/base/result.hpp"
+#include "kernels/decay_groups.hpp"
 #include "kernels/layout.hpp"
 #include "kernels/learn/layered_model.hpp"
 
@@ -34,11 +36,12 @@ public:
   using batch_reader =
       std::function<result<piece_batch>(std::span<const std::byte> samples, std::uint64_t count)>;
 
-  /// `layers`: the layers of each stage, in order. Errors: layers that leave a gap, or that the
-  /// model lacks.
+  /// `layers`: the layers of each hop but the last one, in order. Only the first hop may have none.
+  /// `decays`: the tensors that weight decay shrinks; null: all. Errors: layers that leave a gap,
+  /// or that the model lacks; hops that share some of their tensors and not all.
   static result<std::shared_ptr<const stage_model>>
   make(std::shared_ptr<const learn::layered_model> model, std::vector<learn::layer_range> layers,
-       batch_reader read);
+       batch_reader read, kernels::decays decays = nullptr);
 
   /// A model of sizes alone, to predict times. It computes nothing. A sample has one row of
   /// `values` values between two hops, and each stage has `parameters` parameters. Requires: all
@@ -48,14 +51,18 @@ public:
   /// The values of a row of a model of sizes alone; 0: the model has numbers.
   std::size_t sized_values() const noexcept { return sized_values_; }
 
-  std::uint32_t stages() const noexcept { return static_cast<std::uint32_t>(layers_.size()); }
-  std::uint32_t hops() const noexcept { return stages() + 1; }
-  std::uint32_t stage_of(std::uint32_t hop) const noexcept { return hop % stages(); }
-  /// The number of hops on a stage: 2 on stage 0.
-  static std::uint32_t hops_of(std::uint32_t stage) noexcept { return stage == 0 ? 2 : 1; }
+  std::uint32_t stages() const noexcept { return static_cast<std::uint32_t>(tensors_.size()); }
+  std::uint32_t hops() const noexcept { return last_hop() + 1; }
+  /// The hop of the head.
+  std::uint32_t last_hop() const noexcept { return static_cast<std::uint32_t>(layers_.size()); }
+  std::uint32_t stage_of(std::uint32_t hop) const noexcept {
+    return hop < last_hop() ? stage_of_[hop] : 0;
+  }
+  /// The number of hops on a stage: at least 2 on stage 0.
+  std::uint32_t hops_of(std::uint32_t stage) const noexcept;
   /// 1 in a model of sizes alone.
   std::size_t width() const noexcept { return model_ ? model_->width() : 1; }
-  learn::layer_range layers_of(std::uint32_t stage) const { return layers_[stage]; }
+  kernels::decays decays() const noexcept { return decays_; }
 
   /// The tensors of a stage, without gaps. A tensor that two of its pieces share occurs once.
   const std::vector<kernels::tensor_slot>& tensors_of(std::uint32_t stage) const {
@@ -93,11 +100,13 @@ private:
   }
 
   std::shared_ptr<const learn::layered_model> model_; // null in a model of sizes alone
-  std::vector<learn::layer_range> layers_;
+  std::vector<learn::layer_range> layers_;            // of each hop but the last one
+  std::vector<std::uint32_t> stage_of_;               // the same hops
   // For each stage, the tensors of its layers alone, and all its tensors.
   std::vector<std::vector<kernels::tensor_slot>> blocks_, tensors_;
   std::vector<kernels::tensor_slot> embedding_, head_;
   batch_reader read_;
+  kernels::decays decays_ = nullptr;
   std::size_t sized_values_ = 0;
 };
 

@@ -339,11 +339,11 @@ void stage_peer::receive(const stage_task& m) {
   // This peer has missed a step.
   if (m.epoch > state_->epoch && !reads_own_ && now() - read_ >= options_.refresh) read_own_stage();
   if (m.epoch != state_->epoch || mode_ != mode::serving) return refuse(m, task_refusal::epoch);
-  const bool end = m.hop == 0 || m.hop == model.stages();
+  const bool end = m.hop == 0 || m.hop == model.last_hop();
   if (m.count == 0 || m.count > most_samples || m.time == 0 || m.time > most_samples ||
       !activation_codec(m.codec) || m.samples.empty() == end ||
       (m.samples.is_size_only() && model.sized_values() == 0) ||
-      (m.backward == 0 && m.hop == model.stages()))
+      (m.backward == 0 && m.hop == model.last_hop()))
     return refuse(m, task_refusal::values);
   if (waiting_.size() >= options_.most_waiting) return refuse(m, task_refusal::too_many);
   here().probe(pipeline_probes::task_received);
@@ -374,7 +374,7 @@ void stage_peer::start_job() {
     };
     of->failed = true;
     const auto in = unpack(m.input, m.hop > 0);
-    const auto slope = unpack(m.gradient, m.backward != 0 && m.hop < model->stages());
+    const auto slope = unpack(m.gradient, m.backward != 0 && m.hop < model->last_hop());
     if (!in || !slope) return;
     if (model->sized_values() != 0) {
       if (m.backward == 0 || m.hop > 0) of->values.resize(rows * width);
@@ -473,7 +473,7 @@ std::uint64_t stage_peer::whole_batch() const {
     for (const auto& [peer, one] : trainers_)
       samples += std::min(one.samples, options_.target_batch);
   }
-  return samples * stage_model::hops_of(stage_);
+  return samples * options_.model->hops_of(stage_);
 }
 
 void stage_peer::decide() {
@@ -513,7 +513,7 @@ void stage_peer::start_round() {
   } else {
     auto mean = book_.mean();
     // Each sample has counted once for each hop of the stage.
-    for (auto& value : mean) value *= static_cast<float>(stage_model::hops_of(stage_));
+    for (auto& value : mean) value *= static_cast<float>(options_.model->hops_of(stage_));
     if (mean.empty()) mean.resize(size);
     request.values = payload{std::move(mean)};
   }
@@ -566,10 +566,10 @@ void stage_peer::step(const round_result& result) {
   next_state_ = std::make_shared<state_ptr>();
   auto work = [model = options_.model, stage = stage_, before = state_, mean = result.values,
                after = after_, how = options_.optimizer, out = next_state_,
-               samples = weight / stage_model::hops_of(stage_)] {
+               samples = weight / options_.model->hops_of(stage_)] {
     auto next = std::make_shared<model_state>(*before);
     if (model->sized_values() == 0)
-      *next = step_from(*before, how, mean, model->tensors_of(stage));
+      *next = step_from(*before, how, mean, model->tensors_of(stage), model->decays());
     else
       ++next->step;
     next->epoch = before->epoch + 1;

@@ -265,9 +265,9 @@ result<std::unique_ptr<const layered_model>> make_albert_blocks(const albert_con
       std::make_unique<const albert_blocks>(config, checkpoint));
 }
 
-albert_piece_batch albert_pieces_of(std::span<const albert_sample> samples,
-                                    std::int64_t vocabulary) {
-  std::size_t longest = 1;
+albert_piece_batch albert_pieces_of(std::span<const albert_sample> samples, std::int64_t vocabulary,
+                                    std::int64_t least_time) {
+  auto longest = static_cast<std::size_t>(least_time);
   for (const auto& sample : samples) longest = std::max(longest, sample.tokens.size());
   albert_piece_batch out;
   out.shape = {static_cast<std::int64_t>(samples.size()), static_cast<std::int64_t>(longest)};

@@ -2,7 +2,8 @@
 // has the same tensors. The gradient of the whole model is the sum over the blocks. A piece gets
 // numbers alone:
 //   input of the embedding: token + vocabulary * segment for a token, 2 * vocabulary for padding
-//   activations: `hidden` values, and then 1 for a token or 0 for padding
+//   activations: `hidden` values, and then 1 for a token or 0 for padding. A lossy codec may change
+//   the 1, and no codec the 0. So a piece takes any number above 0 for a token.
 //   target of a token: the token to predict, or `vocabulary` for none. The first target of a sample
 //   is `vocabulary` + 1 + (1 if its segments are swapped), because nothing masks the first token.
 // A target that stands for no order gives a sample without that part of the loss.
@@ -28,7 +29,8 @@ struct albert_piece_batch {
   pass_shape shape;
   std::vector<token_id> inputs, targets; ///< [samples * time]
 };
-albert_piece_batch albert_pieces_of(std::span<const albert_sample> samples,
-                                    std::int64_t vocabulary);
+/// `least_time`: samples are padded to at least so many tokens.
+albert_piece_batch albert_pieces_of(std::span<const albert_sample> samples, std::int64_t vocabulary,
+                                    std::int64_t least_time = 1);
 
 } // namespace shoal::learn

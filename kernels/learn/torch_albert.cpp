@@ -362,8 +362,9 @@ private:
   Tensor values_of(const Tensor& activations) const {
     return activations.narrow(1, 0, config().hidden).contiguous();
   }
+  /// 1 or 0, also after a lossy codec.
   Tensor present_of(const Tensor& activations) const {
-    return activations.select(1, config().hidden).contiguous();
+    return activations.select(1, config().hidden).gt(0).to(at::kFloat);
   }
 
   Tensor encoded(const albert_pass& pass, std::span<const float> parameters,

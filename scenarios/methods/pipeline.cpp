@@ -82,6 +82,24 @@ std::uint64_t stage_hosts(const scenario& what) {
   return out;
 }
 
+sample_shape shape_of(const scenario& what) {
+  return what.workload.definition().shape_between_stages(what.workload);
+}
+
+/// Null: the workload has no stages, or not so many.
+std::shared_ptr<const actors::stage_model> cut_of(const scenario& what) {
+  const auto& of = what.workload.definition();
+  if (!of.shape_between_stages || (of.possible && !of.possible(what.workload).ok())) return nullptr;
+  const auto stages = static_cast<std::uint32_t>(options_of(what).stages);
+  if (of.cut) {
+    const auto made = of.cut(what.workload, stages);
+    return made ? *made : nullptr;
+  }
+  return actors::stage_model::sized(
+      stages, shape_of(what).values,
+      std::max<std::uint64_t>(1, kernels::end_of(of.tensors(what.workload)) / stages));
+}
+
 void check_model(const scenario& what, checking& report) {
   const auto& o = options_of(what);
   const auto& of = what.workload.definition();
@@ -99,17 +117,18 @@ void check_model(const scenario& what, checking& report) {
 }
 
 void check_hosts(const scenario& what, checking& report) {
-  const auto& o = options_of(what);
-  if (what.peers.empty() || !report.sound({"training.stages"})) return;
+  if (what.peers.empty() || !report.sound({"workload.kind", "training.stages"})) return;
   for (const auto& group : what.peers)
     if (!report.sound({"peers." + group.name + ".role", "peers." + group.name + ".count"})) return;
   const auto held = stage_hosts(what);
-  if (held < o.stages)
+  const auto cut = cut_of(what);
+  const auto stages = cut ? cut->stages() : options_of(what).stages;
+  if (held < stages)
     report.error(
         "training.stages",
         fmt::format("{} stages: the groups of peers with 'role: stage' have {} host{}, and "
                     "each stage needs one",
-                    o.stages, held, held == 1 ? "" : "s"));
+                    stages, held, held == 1 ? "" : "s"));
   if (held == count_of(what))
     report.error("peers",
                  "all groups have 'role: stage': a pipeline needs a trainer, too, which "
@@ -132,10 +151,6 @@ void check_training(const scenario& what, checking& report) {
 const actors::staged_workload& staged(const role_site& site) {
   // Only this method's wrap() makes the pool's workload.
   return dynamic_cast<const actors::staged_workload&>(site.pool->work());
-}
-
-sample_shape shape_of(const scenario& what) {
-  return what.workload.definition().shape_between_stages(what.workload);
 }
 
 /// The number of this host among those of the same role, in the order of the file.
@@ -220,7 +235,9 @@ caf::actor spawn_stage_peer(const role_site& site) {
   const auto& work = staged(site);
   actors::stage_peer_config config;
   config.run = run_name;
-  config.first_stage = static_cast<std::uint32_t>(number_of(site) % o.stages);
+  // A stage with more hops gets more hosts.
+  config.first_stage =
+      work.cut()->stage_of(static_cast<std::uint32_t>(number_of(site) % work.cut()->last_hop()));
   if (o.rebalance_every > duration{})
     config.stage.reset();
   else
@@ -256,12 +273,12 @@ caf::actor spawn_stage_peer(const role_site& site) {
 
 namespace {
 
-// The time of a stage's hops for a sample, in thirds of that of its forward and backward pass. A
-// backward pass counts three times, because it computes the forward pass again
-// (actors/pipeline/stage_peer.hpp). The last hop goes backward only.
-double hops_cost(std::uint64_t stage) {
+// The time of a stage's hops for a sample, in forward passes of a hop. A backward pass counts three
+// times, because it computes the forward pass again (actors/pipeline/stage_peer.hpp). The last hop
+// goes backward only.
+double hops_cost(const actors::stage_model& cut, std::uint32_t stage) {
   constexpr double forward = 1;
-  return stage == 0 ? forward + 2 * actors::backward_size : forward + actors::backward_size;
+  return cut.hops_of(stage) * (forward + actors::backward_size) - (stage == 0 ? forward : 0);
 }
 
 struct held_stage {
@@ -271,19 +288,20 @@ struct held_stage {
 
 /// The stages with their hosts: in turn, or with `rebalance_every` so that the slowest stage is as
 /// fast as can be.
-std::vector<held_stage> stages_with_hosts(const scenario& what, std::vector<host_speed> hosts) {
+std::vector<held_stage> stages_with_hosts(const scenario& what, const actors::stage_model& cut,
+                                          std::vector<host_speed> hosts) {
   const auto& o = options_of(what);
-  std::vector<held_stage> out(o.stages);
+  std::vector<held_stage> out(cut.stages());
   const bool balanced = o.rebalance_every > duration{};
   if (balanced)
     std::stable_sort(hosts.begin(), hosts.end(), [](const auto& a, const auto& b) {
       return a.samples_per_second > b.samples_per_second;
     });
   for (std::size_t i = 0; i < hosts.size(); ++i) {
-    std::size_t at = i % out.size();
+    auto at = cut.stage_of(static_cast<std::uint32_t>(i % cut.last_hop()));
     if (balanced)
-      for (std::size_t s = 0; s < out.size(); ++s)
-        if (out[s].rate / hops_cost(s) < out[at].rate / hops_cost(at)) at = s;
+      for (std::uint32_t s = 0; s < cut.stages(); ++s)
+        if (out[s].rate / hops_cost(cut, s) < out[at].rate / hops_cost(cut, at)) at = s;
     out[at].rate += hosts[i].samples_per_second;
     out[at].hosts.push_back(std::move(hosts[i]));
   }
@@ -309,15 +327,6 @@ void add_lines(std::vector<named_queue>& into, const std::vector<host_speed>& ho
   }
 }
 
-std::uint64_t values_of_stage(const scenario& what, std::uint64_t stage) {
-  const auto& o = options_of(what);
-  const auto& of = what.workload.definition();
-  if (of.cut)
-    if (const auto cut = of.cut(what.workload, static_cast<std::uint32_t>(o.stages)))
-      return kernels::end_of((*cut)->tensors_of(static_cast<std::uint32_t>(stage)));
-  return std::max<std::uint64_t>(1, kernels::end_of(of.tensors(what.workload)) / o.stages);
-}
-
 /// Micro-batches go round in a closed network of devices and lines. Then the stages average.
 result<speed_prediction> speed_of_pipeline(const scenario& what) {
   const auto& o = options_of(what);
@@ -325,8 +334,10 @@ result<speed_prediction> speed_of_pipeline(const scenario& what) {
   for (auto& host : speeds_of(what))
     (host.role != nullptr && host.role->name == "stage" ? holders : trainers)
         .push_back(std::move(host));
-  if (holders.size() < o.stages || trainers.empty()) return failure{"a stage has no host"};
-  const auto stages = stages_with_hosts(what, std::move(holders));
+  const auto cut = cut_of(what);
+  if (!cut) return failure{"the model cannot be cut into these stages"};
+  if (holders.size() < cut->stages() || trainers.empty()) return failure{"a stage has no host"};
+  const auto stages = stages_with_hosts(what, *cut, std::move(holders));
   const double batch = static_cast<double>(o.target_batch);
   const double samples = static_cast<double>(std::min(what.training.micro_batch, o.target_batch));
   const auto shape = shape_of(what);
@@ -335,27 +346,31 @@ result<speed_prediction> speed_of_pipeline(const scenario& what) {
   const double bits =
       8 * samples * shape.rows * static_cast<double>(kernels::encoded_bytes(*codec, shape.values));
   const double depth = static_cast<double>(o.stages);
+  const double between = cut->last_hop(); // pairs of hops, with activations between them
 
   std::vector<named_queue> queues;
   double slowest_round = 0;
   averaging_time averaging;
-  for (std::uint64_t s = 0; s < o.stages; ++s) {
+  for (std::uint32_t s = 0; s < cut->stages(); ++s) {
     const auto& stage = stages[s];
+    const double hops = cut->hops_of(s);
     const auto name = fmt::format(" in stage {}", s);
     // Each host gets micro-batches in proportion to its speed.
-    queues.push_back({{hops_cost(s) * samples / (3 * depth * stage.rate),
+    queues.push_back({{hops_cost(*cut, s) * samples / (3 * depth * stage.rate),
                        static_cast<double>(stage.hosts.size())},
                       fmt::format("computing of stage {}", s)});
     const auto share = [&](const host_speed& host) { return host.samples_per_second / stage.rate; };
-    // Forward an input and an output, and backward two inputs and an output.
-    add_lines(queues, stage.hosts, share, 2 * bits, (s == 0 ? 2 : 3) * bits, name);
-    const auto round = averaging_time_of(what, stage.hosts, values_of_stage(what, s));
+    // Forward an input and an output, and backward two inputs and an output. The first hop has no
+    // input, and the last one has no output and no gradient of it.
+    add_lines(queues, stage.hosts, share, (2 * hops - (s == 0 ? 2 : 0)) * bits,
+              (3 * hops - (s == 0 ? 4 : 0)) * bits, name);
+    const auto round = averaging_time_of(what, stage.hosts, kernels::end_of(cut->tensors_of(s)));
     if (!round) return failure{fmt::format("stage {}: {}", s, round.error())};
     if (s == 0 || round->total() > averaging.total()) averaging = *round;
     for (const auto& host : stage.hosts) slowest_round = std::max(slowest_round, host.step_seconds);
   }
   const auto part = [&](const host_speed&) { return 1 / static_cast<double>(trainers.size()); };
-  add_lines(queues, trainers, part, (3 * depth - 1) * bits, 2 * depth * bits, "");
+  add_lines(queues, trainers, part, (3 * between - 1) * bits, 2 * between * bits, "");
 
   std::vector<kernels::queue_class> classes;
   double alone = 0;
@@ -364,7 +379,7 @@ result<speed_prediction> speed_of_pipeline(const scenario& what) {
     alone += each.of.demand * each.of.count;
   }
   // Each task and each count is a round trip.
-  const double delay = (2 * depth + 2) * round_trip_of(what);
+  const double delay = (2 * between + 2) * round_trip_of(what);
   alone += delay;
   const auto jobs = static_cast<std::uint64_t>(
       std::min(static_cast<double>(o.in_flight) * static_cast<double>(trainers.size()),
@@ -430,14 +445,13 @@ pipeline_memory memory_of_pipeline(const scenario& what) {
   pipeline_memory out;
   const auto& of = what.workload.definition();
   if (!traits_of(what).has_stages || !of.shape_between_stages) return out;
-  const auto& o = options_of(what);
+  const auto cut = cut_of(what);
   const auto optimizer = optimizer_of(what.training.optimizer);
-  if (!optimizer || (of.cut && !of.cut(what.workload, static_cast<std::uint32_t>(o.stages))))
-    return out;
+  if (!optimizer || !cut) return out;
   constexpr std::uint64_t float32 = 4, float64 = 8;
-  for (std::uint64_t s = 0; s < o.stages; ++s) {
+  for (std::uint32_t s = 0; s < cut->stages(); ++s) {
     stage_memory one;
-    one.parameters = values_of_stage(what, s);
+    one.parameters = kernels::end_of(cut->tensors_of(s));
     const auto values = float32 * one.parameters;
     one.weights = values + kernels::state_bytes(*optimizer, one.parameters);
     one.gradients = float64 * one.parameters + 2 * values;
@@ -446,7 +460,7 @@ pipeline_memory memory_of_pipeline(const scenario& what) {
   }
   // Each hop after the first one has an input, and the gradient with respect to it.
   const auto shape = shape_of(what);
-  out.trainer_per_sample = 2 * float32 * o.stages * shape.rows * shape.values;
+  out.trainer_per_sample = 2 * float32 * cut->last_hop() * shape.rows * shape.values;
   return out;
 }
 

@@ -202,7 +202,7 @@ private:
   void count_samples() {
     std::map<std::uint64_t, std::uint64_t> missing, more;
     for (std::uint32_t s = 0; s < stages(); ++s) {
-      const auto all = what_.batch * actors::stage_model::hops_of(s);
+      const auto all = what_.batch * what_.model->hops_of(s);
       std::map<std::uint64_t, std::size_t> ways;
       for (const auto& [state, step] : steps_of_[s]) ++ways[step.epoch];
       for (const auto& [epoch, count] : ways) out_.split_steps += count > 1 ? 1 : 0;

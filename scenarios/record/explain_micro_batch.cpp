@@ -53,10 +53,10 @@ result<std::vector<explained_micro_batch>> explain_micro_batches(const std::file
     one.samples = line.at("samples").get<std::uint64_t>();
     one.begun = ns(line.at("begun_ns"));
     one.done = ns(line.at("done_ns"));
-    std::uint32_t last = 1; // the last hop has the number of the stages
     for (const auto& each : line.at("tasks")) {
       explained_task task;
       task.hop = each.at("hop").get<std::uint32_t>();
+      task.stage = each.at("stage").get<std::uint32_t>();
       task.backward = each.at("backward").get<bool>();
       const auto peer = each.at("peer").get<std::string>();
       const auto name = names.find(peer);
@@ -65,10 +65,8 @@ result<std::vector<explained_micro_batch>> explain_micro_batches(const std::file
       task.answered = ns(each.at("answered_ns"));
       task.computed = ns(each.at("computed_ns"));
       task.tries = each.at("tries").get<std::uint32_t>();
-      last = std::max(last, task.hop);
       one.tasks.push_back(std::move(task));
     }
-    for (auto& task : one.tasks) task.stage = task.hop % last;
     out.push_back(std::move(one));
   });
   if (!read) return failure{read.error()};

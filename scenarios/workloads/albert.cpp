@@ -11,6 +11,7 @@
 #include "kernels/learn/pair_corpus.hpp"
 #include "kernels/learn/pair_vocabulary_file.hpp"
 #include "kernels/learn/torch_loader.hpp"
+#include "scenarios/pipeline/albert_stages.hpp"
 #endif
 #include "actors/training/optimizer_step.hpp"
 #include "kernels/base/check.hpp"
@@ -143,7 +144,7 @@ public:
 
   actors::model_state step(const actors::model_state& at,
                            const payload& mean_gradient) const override {
-    return step_with_decay_of(*this, at, optimizer_, mean_gradient, learn::albert_decays);
+    return actors::step_from(at, optimizer_, mean_gradient, layout(), learn::albert_decays);
   }
 
 private:
@@ -251,7 +252,20 @@ result<std::unique_ptr<prepared_workload>> prepare(const scenario& from, bool ne
       corpus ? std::optional(std::move(*corpus)) : std::nullopt)};
 }
 
+result<std::shared_ptr<const actors::stage_model>> cut_of(const workload_choice& of,
+                                                          std::uint32_t stages) {
+  const auto& o = of.as<albert_options>();
+  if (o.prepared_by == sample_place::peers)
+    return failure{"the hosts of stages read tokens, and workload.prepared_by is 'peers', which "
+                   "streams text: leave prepared_by out"};
+  return cut_albert(model_of(o), o.checkpoint, stages);
+}
+
 #else
+result<std::shared_ptr<const actors::stage_model>> cut_of(const workload_choice&, std::uint32_t) {
+  return failure{"stages of 'albert' need libtorch, which this build was made without"};
+}
+
 result<std::unique_ptr<prepared_workload>> prepare(const scenario&, bool) {
   return failure{"workload.kind 'albert' needs libtorch, which this build was made without"};
 }
@@ -408,6 +422,12 @@ workload_definition albert_workload() {
     const auto& o = of.as<albert_options>();
     return fmt::format("albert: {}{}", learn::description_of(model_of(o)),
                        o.checkpoint ? ", checkpoint" : "");
+  };
+  out.cut = cut_of;
+  out.shape_between_stages = [](const workload_choice& of) {
+    const auto& o = of.as<albert_options>();
+    // The last value says whether the token is padding.
+    return sample_shape{static_cast<std::uint32_t>(o.length), o.hidden + 1};
   };
   out.prepare = prepare;
   out.starter = {

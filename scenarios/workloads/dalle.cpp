@@ -67,7 +67,7 @@ public:
 
   actors::model_state step(const actors::model_state& at,
                            const payload& mean_gradient) const override {
-    return step_with_decay_of(*this, at, optimizer_, mean_gradient, learn::albert_decays);
+    return actors::step_from(at, optimizer_, mean_gradient, layout(), learn::albert_decays);
   }
 
 private:

@@ -1,7 +1,6 @@
 #include "scenarios/workloads/training_steps.hpp"
 
 #include "actors/training/contribution.hpp"
-#include "actors/training/optimizer_step.hpp"
 
 #include <fmt/format.h>
 
@@ -11,24 +10,6 @@
 #include <vector>
 
 namespace shoal::scenarios {
-
-actors::model_state step_with_decay_of(const actors::workload& work, const actors::model_state& at,
-                                       const kernels::optimizer_config& optimizer,
-                                       const payload& mean_gradient, kernels::decays decays) {
-  if (!kernels::float_state(optimizer.kind) || optimizer.weight_decay == 0)
-    return actors::step_from(at, optimizer, mean_gradient, work.layout());
-  auto out = at;
-  const auto from = at.parameters.floats();
-  const auto moments = at.optimizer.bytes();
-  std::vector<float> parameters(from.begin(), from.end());
-  std::vector<std::byte> state(moments.begin(), moments.end());
-  ++out.step;
-  kernels::step_in_groups(optimizer, static_cast<std::int64_t>(out.step), mean_gradient.floats(),
-                          parameters, state, work.layout(), decays);
-  out.parameters = payload{std::move(parameters)};
-  out.optimizer = payload{std::move(state)};
-  return out;
-}
 
 void check_decay(const scenario& what, const char* model, checking& report) {
   const auto& optimizer = what.training.optimizer;

@@ -1,23 +1,14 @@
-// Steps that workloads share. In some steps only some tensors decay. A swarm is compared with the
-// training of one machine.
+// The steps of one machine, with which a swarm is compared, and a check of their optimizer.
 #pragma once
 
 #include "actors/data/sample_source.hpp"
 #include "actors/training/workload.hpp"
-#include "kernels/decay_groups.hpp"
-#include "kernels/optimizer.hpp"
 #include "scenarios/schema/checking.hpp"
 #include "scenarios/schema/scenario.hpp"
 
 #include <cstdint>
 
 namespace shoal::scenarios {
-
-/// The state after a step with the mean gradient, in which `decays` says which tensors of the
-/// workload's layout decay. Requires: check_decay() reported nothing.
-actors::model_state step_with_decay_of(const actors::workload& work, const actors::model_state& at,
-                                       const kernels::optimizer_config& optimizer,
-                                       const payload& mean_gradient, kernels::decays decays);
 
 /// Reports an optimizer that cannot leave biases without weight decay. `model`: the workload's
 /// name.

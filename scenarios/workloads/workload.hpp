@@ -66,8 +66,9 @@ struct workload_definition : kind_definition {
   std::function<std::string(const workload_choice&)> describe_model;
   /// The model in words: measurements of computing speed hold for equal ones.
   std::function<std::string(const workload_choice&)> fingerprint;
-  /// The model in so many stages, which hosts of the method 'pipeline' hold. Empty: the model
-  /// cannot be cut. Errors: more stages than layers.
+  /// The model in so many stages, which hosts of the method 'pipeline' hold. Layers that share
+  /// their tensors are one stage, with so many hops. Empty: the model cannot be cut. Errors: more
+  /// stages than layers.
   std::function<result<std::shared_ptr<const actors::stage_model>>(const workload_choice&,
                                                                    std::uint32_t stages)>
       cut;

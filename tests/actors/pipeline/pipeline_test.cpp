@@ -174,7 +174,7 @@ void check_counts(const pipeline_lab& lab) {
   std::set<std::pair<std::uint64_t, std::uint32_t>> made;
   for (const auto& [peer, seen] : lab.world.observed<stage_stepped>()) {
     made.emplace(seen.epoch, seen.stage);
-    CHECK(seen.counted == batch * stage_model::hops_of(seen.stage));
+    CHECK(seen.counted == batch * lab.cut->hops_of(seen.stage));
   }
   CHECK(made.size() == lab.how.epochs * lab.cut->stages());
   CHECK(lab.world.observed<batch_trained>().size() == lab.how.epochs * lab.how.trainers);
