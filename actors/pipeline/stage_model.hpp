@@ -100,8 +100,8 @@ private:
   }
 
   std::shared_ptr<const learn::layered_model> model_; // null in a model of sizes alone
-  std::vector<learn::layer_range> layers_;            // of each hop but the last one
-  std::vector<std::uint32_t> stage_of_;               // the same hops
+  std::vector<learn::layer_range> layers_;            // one entry for each hop but the last one
+  std::vector<std::uint32_t> stage_of_;               // the stages of these hops
   // For each stage, the tensors of its layers alone, and all its tensors.
   std::vector<std::vector<kernels::tensor_slot>> blocks_, tensors_;
   std::vector<kernels::tensor_slot> embedding_, head_;

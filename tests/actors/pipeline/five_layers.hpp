@@ -8,7 +8,6 @@
 
 #include <doctest/doctest.h>
 
-#include <cmath>
 #include <memory>
 #include <vector>
 
@@ -82,17 +81,6 @@ inline whole_result whole(const learn::decoder& model, const std::vector<float>&
   REQUIRE(learn::scatter_add(model.head_tensors(), of_head, model.layout(), sum.gradient));
   REQUIRE(learn::scatter_add(tensors, of_block, model.layout(), sum.gradient));
   return sum;
-}
-
-/// The norm of the difference as a fraction of the norm of `right`.
-inline double distance(const std::vector<float>& left, const std::vector<float>& right) {
-  double error = 0, norm = 0;
-  for (std::size_t i = 0; i < left.size(); ++i) {
-    const double d = static_cast<double>(left[i]) - static_cast<double>(right[i]);
-    error += d * d;
-    norm += static_cast<double>(right[i]) * static_cast<double>(right[i]);
-  }
-  return std::sqrt(error / norm);
 }
 
 } // namespace shoal::actors::testing

@@ -8,6 +8,7 @@
 #include "actors/probes.hpp"
 #include "actors/training/observations.hpp"
 #include "actors/training/optimizer_step.hpp"
+#include "tests/actors/pipeline/distance.hpp"
 #include "tests/actors/pipeline/five_layers.hpp"
 #include "tests/actors/support/directory.hpp"
 #include "tests/actors/support/mini_world.hpp"
