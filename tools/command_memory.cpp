@@ -273,7 +273,7 @@ std::string bytes_text(std::uint64_t bytes) {
 void print_stages(const scenarios::scenario& what) {
   const auto memory = scenarios::memory_of_pipeline(what);
   if (memory.stages.empty()) return;
-  fmt::print("\nBy stage: training.method is pipeline, and no host holds the whole model. Values "
+  fmt::print("By stage: training.method is pipeline, and no host holds the whole model. Values "
              "inside a pass come on top\n"
              "{:>7} {:>12} {:>14} {:>14} {:>14} {:>14}\n",
              "stage", "parameters", "weights", "gradients", "step", "total");
@@ -296,6 +296,13 @@ json stages_json(const scenarios::scenario& what) {
                    {"step", one.step},
                    {"total", one.total()}});
   return out;
+}
+
+/// The estimate does not know the workload, as with ALBERT, and the stages have known tensors.
+bool has_stages_alone(const scenarios::scenario& what) {
+  if (!what.program.definition().on_runner()) return false;
+  const auto whole = scenarios::memory_choices_of(what);
+  return whole && !*whole && !scenarios::memory_of_pipeline(what).stages.empty();
 }
 
 /// The figures of a swarm of experts, if the scenario is one.
@@ -358,10 +365,18 @@ int memory(const memory_arguments& a) {
     if (!what) return exit_bad_input;
     if (const auto experts = experts_of(*what)) return show_experts(*experts, a.json);
   }
+  if (what && has_stages_alone(*what)) {
+    if (a.json)
+      fmt::print("{}\n", json{{"stages", stages_json(*what)}}.dump(2));
+    else
+      print_stages(*what);
+    return exit_ok;
+  }
   const auto choices = choices_of(a, what ? &*what : nullptr);
   if (!choices) return exit_bad_input;
   if (!a.json) {
     show_estimate(*choices);
+    if (what && !scenarios::memory_of_pipeline(*what).stages.empty()) fmt::print("\n");
     if (what) print_stages(*what);
     return exit_ok;
   }

@@ -50,7 +50,8 @@ struct pipeline_choices {
 
 template <class V>
 void describe(V& v, pipeline_choices& o) {
-  v.field("stages", o.stages, pipeline_meaning::stages, {.at_least = 1, .at_most = 256});
+  v.field("stages", o.stages, pipeline_meaning::stages_of_workload,
+          {.at_least = 1, .at_most = 256});
   v.field("target_batch", o.target_batch, "samples of a step of the whole model",
           {.at_least = 1, .at_most = 1e12});
   v.field("in_flight", o.in_flight, pipeline_meaning::in_flight,
@@ -123,12 +124,18 @@ void check_hosts(const scenario& what, checking& report) {
   const auto held = stage_hosts(what);
   const auto cut = cut_of(what);
   const auto stages = cut ? cut->stages() : options_of(what).stages;
+  std::vector<std::string> notes;
+  if (stages != options_of(what).stages)
+    notes.push_back(fmt::format("the layers of '{}' share their tensors and are one stage; its "
+                                "ends are another one",
+                                what.workload.name()));
   if (held < stages)
     report.error(
         "training.stages",
         fmt::format("{} stages: the groups of peers with 'role: stage' have {} host{}, and "
                     "each stage needs one",
-                    stages, held, held == 1 ? "" : "s"));
+                    stages, held, held == 1 ? "" : "s"),
+        notes);
   if (held == count_of(what))
     report.error("peers",
                  "all groups have 'role: stage': a pipeline needs a trainer, too, which "

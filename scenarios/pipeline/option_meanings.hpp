@@ -7,6 +7,10 @@ namespace shoal::scenarios::pipeline_meaning {
 inline constexpr const char* stages =
     "the pieces of the model, each with as many layers as the others, or one more. The first stage "
     "holds the embedding and the head, too";
+inline constexpr const char* stages_of_workload =
+    "the pieces of the model, each with as many layers as the others, or one more. The first stage "
+    "holds the embedding and the head, too. The layers of `albert` share their tensors: they are "
+    "one stage, through which a micro-batch makes so many hops";
 inline constexpr const char* in_flight = "micro-batches that a trainer has under way";
 inline constexpr const char* activations =
     "codec of activations and of their gradients on the wire. All but `none` round them";

@@ -335,4 +335,41 @@ TEST_CASE("a pipeline of hosts that come and go learns text as one machine does"
   CHECK(*loss.final == doctest::Approx(*loss.baseline).epsilon(0.03));
   CHECK(std::filesystem::exists(folder / "run" / "final.ckpt"));
 }
+
+TEST_CASE("an ALBERT in a pipeline of hosts that come and go learns as one machine does") {
+  const scratch_folder folder;
+  staged_swarm what;
+  what.workload = "{kind: albert, layers: 8, heads: 2, hidden: 16, embedding: 8, feed_forward: 32, "
+                  "length: 16}";
+  what.files = "/usr/share/common-licenses/*GPL*";
+  what.optimizer = "{kind: lamb, learning_rate: 0.05, beta2: 0.99, weight_decay: 0.01}";
+  what.training = ", activations: blockwise8";
+  what.holders = 12;
+  what.epochs = 30;
+  what.churn = often;
+  auto loaded = scenarios::load_text(what.yaml(), "pipeline.yaml");
+  REQUIRE(loaded.value);
+  std::set<std::uint32_t> stages, hops;
+  scenarios::runner_options options;
+  options.on_observation = [&](const actors::host&, const actors::observation& seen) {
+    const auto* counted = actors::get_if<actors::gradient_counted>(&seen);
+    if (counted == nullptr) return;
+    stages.insert(counted->stage);
+    hops.insert(counted->hop);
+  };
+  auto prepared = scenarios::runner::prepare(std::move(*loaded.value), options);
+  REQUIRE_MESSAGE(prepared.ok(), prepared.error());
+  const auto outcome = (*prepared)->run();
+  REQUIRE_MESSAGE(outcome.ok(), outcome.error());
+  CHECK(outcome->summary.epochs == what.epochs);
+  CHECK(outcome->summary.peers.left > 5);
+  CHECK(stages.size() == 2);
+  CHECK(hops.size() == what.stages + 2);
+  const auto& loss = outcome->summary.loss;
+  REQUIRE(loss.first);
+  REQUIRE(loss.final);
+  REQUIRE(loss.baseline);
+  CHECK(*loss.final < 0.9 * *loss.first);
+  CHECK(*loss.final == doctest::Approx(*loss.baseline).epsilon(0.01));
+}
 #endif

@@ -130,6 +130,18 @@ TEST_CASE("memory: a pipeline has a line for each stage, and all stages have the
   CHECK(here.memory("p.yaml").has("a trainer keeps"));
 }
 
+#if SHOAL_WITH_LEARN
+TEST_CASE("memory: the ends and the shared layer of ALBERT are the two stages of its pipeline") {
+  const asked here;
+  const auto is = here.answer(std::string(SHOAL_SOURCE) + "/scenarios/swarm/albert.yaml");
+  REQUIRE(is["stages"].size() == 2);
+  const double width = 64, inner = 256;
+  CHECK(is["stages"][1]["parameters"] ==
+        4 * width * (width + 1) + inner * (width + 1) + width * (inner + 1) + 4 * width);
+  CHECK(is["stages"][0]["parameters"] > 261 * 32);
+}
+#endif
+
 TEST_CASE("memory: what is not known is named, with what was probably meant") {
   const asked here;
   const auto refused = [&](const std::string& arguments, int status, const std::string& why) {
