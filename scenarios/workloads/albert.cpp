@@ -262,10 +262,6 @@ result<std::shared_ptr<const actors::stage_model>> cut_of(const workload_choice&
 }
 
 #else
-result<std::shared_ptr<const actors::stage_model>> cut_of(const workload_choice&, std::uint32_t) {
-  return failure{"stages of 'albert' need libtorch, which this build was made without"};
-}
-
 result<std::unique_ptr<prepared_workload>> prepare(const scenario&, bool) {
   return failure{"workload.kind 'albert' needs libtorch, which this build was made without"};
 }
@@ -423,7 +419,9 @@ workload_definition albert_workload() {
     return fmt::format("albert: {}{}", learn::description_of(model_of(o)),
                        o.checkpoint ? ", checkpoint" : "");
   };
+#if SHOAL_WITH_LEARN
   out.cut = cut_of;
+#endif
   out.shape_between_stages = [](const workload_choice& of) {
     const auto& o = of.as<albert_options>();
     // The last value says whether the token is padding.

@@ -336,16 +336,46 @@ TEST_CASE("a pipeline of hosts that come and go learns text as one machine does"
   CHECK(std::filesystem::exists(folder / "run" / "final.ckpt"));
 }
 
+TEST_CASE("the check of a pipeline says why an ALBERT cannot be cut") {
+  staged_swarm what;
+  what.files = "/usr/share/common-licenses/*GPL*";
+  const auto errors_of = [&](const std::string& options) {
+    what.workload = "{kind: albert, layers: 6" + options + "}";
+    std::vector<std::string> out;
+    for (const auto& one : scenarios::load_text(what.yaml(), "pipeline.yaml").errors) {
+      out.push_back(one.message);
+      out.insert(out.end(), one.notes.begin(), one.notes.end());
+    }
+    return out;
+  };
+  using messages = std::vector<std::string>;
+  CHECK(errors_of("").empty());
+  CHECK(errors_of(", prepared_by: peers") ==
+        messages{"the hosts of stages read tokens, and workload.prepared_by is 'peers', which "
+                 "streams text: leave prepared_by out"});
+  what.stages = 7;
+  CHECK(errors_of("") == messages{"7 stages: the model uses its layer only 6 times"});
+  what.stages = 6;
+  what.holders = 2;
+  CHECK(errors_of("").empty());
+  what.holders = 1;
+  CHECK(errors_of("") ==
+        messages{"2 stages: the groups of peers with 'role: stage' have 1 host, and each stage "
+                 "needs one",
+                 "the layers of 'albert' share their tensors and are one stage; its ends are "
+                 "another one"});
+}
+
 TEST_CASE("an ALBERT in a pipeline of hosts that come and go learns as one machine does") {
   const scratch_folder folder;
   staged_swarm what;
   what.workload = "{kind: albert, layers: 8, heads: 2, hidden: 16, embedding: 8, feed_forward: 32, "
                   "length: 16}";
   what.files = "/usr/share/common-licenses/*GPL*";
-  what.optimizer = "{kind: lamb, learning_rate: 0.05, beta2: 0.99, weight_decay: 0.01}";
+  what.optimizer = "{kind: lamb, learning_rate: 0.1, beta2: 0.99, weight_decay: 0.01}";
   what.training = ", activations: blockwise8";
   what.holders = 12;
-  what.epochs = 30;
+  what.epochs = 40;
   what.churn = often;
   auto loaded = scenarios::load_text(what.yaml(), "pipeline.yaml");
   REQUIRE(loaded.value);
