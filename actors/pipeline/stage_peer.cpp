@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 namespace shoal::actors {
@@ -27,6 +28,10 @@ constexpr double busy_memory = 25;
 constexpr std::uint32_t looks_before_start = 3;
 // Largest number of samples in a micro-batch.
 constexpr std::uint64_t most_samples = 1 << 16;
+
+// The gradients of two hops may differ by any factor, and those of the first hops may vanish in a
+// deep model. So a stage with several hops has no usual norm. It refuses only values near overflow.
+constexpr auto any_norm_ratio = std::numeric_limits<double>::infinity();
 
 /// The id of the first state of a stage.
 state_id first_state(std::uint32_t stage, std::uint64_t seed) {
@@ -534,11 +539,14 @@ void stage_peer::start_round() {
   request.rate_up = here().rate_up();
   request.rate_down = here().rate_down();
   request.dht = options_.dht;
+  auto how = options_.averaging;
+  if (how.max_norm_ratio > 0 && options_.model->hops_of(stage_) > 1)
+    how.max_norm_ratio = any_norm_ratio;
   mode_ = mode::averaging;
   tell(peer_phase::averaging);
   ++attempts_;
-  group_ = spawn<group_actor>(std::ref(here()), caf::actor_cast<caf::actor>(this),
-                              options_.averaging, std::move(request));
+  group_ = spawn<group_actor>(std::ref(here()), caf::actor_cast<caf::actor>(this), std::move(how),
+                              std::move(request));
 }
 
 void stage_peer::round_ended(const round_result& result) {
