@@ -377,7 +377,11 @@ TEST_CASE("an ALBERT in a pipeline of hosts that come and go learns as one machi
   what.holders = 12;
   what.epochs = 40;
   what.churn = often;
-  auto loaded = scenarios::load_text(what.yaml(), "pipeline.yaml");
+  // The gradients of two hops differ by any factor, and nobody is accused for that.
+  auto yaml = what.yaml();
+  const std::string averaging = "averaging: {";
+  yaml.insert(yaml.find(averaging) + averaging.size(), "max_norm_ratio: 1.5, ");
+  auto loaded = scenarios::load_text(yaml, "pipeline.yaml");
   REQUIRE(loaded.value);
   std::set<std::uint32_t> stages, hops;
   scenarios::runner_options options;
@@ -395,6 +399,7 @@ TEST_CASE("an ALBERT in a pipeline of hosts that come and go learns as one machi
   CHECK(outcome->summary.peers.left > 5);
   CHECK(stages.size() == 2);
   CHECK(hops.size() == what.stages + 2);
+  CHECK(outcome->summary.accusations.empty());
   const auto& loss = outcome->summary.loss;
   REQUIRE(loss.first);
   REQUIRE(loss.final);
