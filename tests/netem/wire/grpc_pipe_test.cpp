@@ -92,7 +92,7 @@ TEST_CASE("a stream that is held back and whose write fails is idle") {
   pipe.written(false);
   CHECK(pipe.idles == 1);
   CHECK_FALSE(pipe.held_back());
-  // Its owner handles the rest, and closes it.
+  // The owner of the pipe handles the rest of the bytes, and closes the pipe.
   pipe.window().remove(2000);
   pipe.close();
   CHECK(pipe.reading == nullptr);
