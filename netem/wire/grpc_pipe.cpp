@@ -9,9 +9,12 @@
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/security/credentials.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>
+#include <iterator>
+#include <vector>
 
 namespace shoal::netem::wire {
 
@@ -233,6 +236,40 @@ void keep_callback_thread() {
   [[maybe_unused]] static const keeper* volatile kept = new keeper;
 }
 
+/// Channels whose stream has ended while they connect. gRPC (1.51) never closes a connection that
+/// is made when its channel has gone: its descriptor and about 100 KiB stay for good. A host that
+/// refuses all who dial it could use up their descriptors. So a channel lives until its attempt to
+/// connect is over, and goes when the next stream begins or ends. Thread safety: all.
+class connecting_channels {
+public:
+  /// Channels as they are in this process.
+  static connecting_channels& instance() {
+    static auto* const all = new connecting_channels; // gRPC may use it until the process ends
+    return *all;
+  }
+  void add(std::shared_ptr<grpc::Channel> channel) {
+    drop_settled();
+    if (!connects(*channel)) return;
+    std::lock_guard guard(mutex_);
+    all_.push_back(std::move(channel));
+  }
+  void drop_settled() {
+    std::vector<std::shared_ptr<grpc::Channel>> settled; // destroyed without the lock
+    std::lock_guard guard(mutex_);
+    const auto rest = std::stable_partition(all_.begin(), all_.end(),
+                                            [](const auto& each) { return connects(*each); });
+    settled.assign(std::make_move_iterator(rest), std::make_move_iterator(all_.end()));
+    all_.erase(rest, all_.end());
+  }
+
+private:
+  static bool connects(grpc::Channel& channel) {
+    return channel.GetState(false) == GRPC_CHANNEL_CONNECTING;
+  }
+  std::mutex mutex_; // guards the member below
+  std::vector<std::shared_ptr<grpc::Channel>> all_;
+};
+
 /// Names a host and port to gRPC. Without the scheme, gRPC would take 'unix:1' for a file.
 std::string target_of(const std::string& address) {
   std::string out = "dns:///";
@@ -262,6 +299,7 @@ public:
     channel_ = grpc::CreateCustomChannel(target_of(address), credentials, arguments);
     stub_ = std::make_unique<stub>(channel_);
   }
+  ~client_pipe() override { connecting_channels::instance().add(std::move(channel_)); }
 
   void start(std::function<void(payload)> on_frame,
              std::function<void(const std::string&)> on_closed) override {
@@ -303,6 +341,7 @@ std::shared_ptr<pipe> open_pipe(const std::string& address, const std::string& k
                                 const std::shared_ptr<grpc::ChannelCredentials>& credentials,
                                 const pipe_options& options) {
   keep_callback_thread();
+  connecting_channels::instance().drop_settled();
   auto out = std::make_shared<client_pipe>(address, kind, credentials, options);
   out->keep(out);
   return out;

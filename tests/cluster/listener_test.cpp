@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <grpcpp/security/credentials.h>
 #include <grpcpp/security/server_credentials.h>
 #include <netinet/in.h>
@@ -12,7 +13,10 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <ctime>
+#include <filesystem>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -100,4 +104,36 @@ TEST_CASE("the open streams of one address are limited and those that end make r
   CHECK((*opened)->refused().too_many <= refused + 20);
   for (const auto& each : pipes) each->close();
   CHECK(wait_until([&] { return closed == static_cast<int>(pipes.size()); }));
+}
+
+TEST_CASE("streams that are closed while they connect leave no connection behind") {
+  const auto opened = listener::open(without_keys());
+  REQUIRE(opened.ok());
+  const auto descriptors = [] {
+    std::size_t out = 0;
+    for ([[maybe_unused]] const auto& each : std::filesystem::directory_iterator("/proc/self/fd"))
+      ++out;
+    return out;
+  };
+  std::atomic<int> closed{0};
+  // Each stream is closed at another moment of its connection's beginning.
+  const auto dial = [&](std::chrono::microseconds lives) {
+    const auto made =
+        open_pipe((*opened)->at().text(), "control", grpc::InsecureChannelCredentials(), {});
+    made->start([](payload) {}, [&](const std::string&) { ++closed; });
+    std::this_thread::sleep_for(lives);
+    made->close();
+  };
+  dial(10ms);
+  CHECK(wait_until([&] { return closed == 1; }));
+  const auto before = descriptors();
+  constexpr int tries = 300;
+  for (int i = 0; i < tries; ++i) dial(std::chrono::microseconds(20 * (i % 100)));
+  CHECK(wait_until([&] { return closed == tries + 1; }));
+  // Each new stream drops the connections of earlier ones.
+  const bool all = wait_until([&] {
+    dial(10ms);
+    return descriptors() <= before + 8;
+  });
+  CHECK_MESSAGE(all, fmt::format("{} descriptors, {} before", descriptors(), before));
 }
