@@ -270,9 +270,7 @@ std::string bytes_text(std::uint64_t bytes) {
 }
 
 /// The hosts of a pipeline hold a stage each.
-void print_stages(const scenarios::scenario& what) {
-  const auto memory = scenarios::memory_of_pipeline(what);
-  if (memory.stages.empty()) return;
+void print_stages(const scenarios::pipeline_memory& memory) {
   fmt::print("By stage: training.method is pipeline, and no host holds the whole model. Values "
              "inside a pass come on top\n"
              "{:>7} {:>12} {:>14} {:>14} {:>14} {:>14}\n",
@@ -287,9 +285,9 @@ void print_stages(const scenarios::scenario& what) {
              bytes_text(memory.trainer_per_sample));
 }
 
-json stages_json(const scenarios::scenario& what) {
+json stages_json(const scenarios::pipeline_memory& memory) {
   json out = json::array();
-  for (const auto& one : scenarios::memory_of_pipeline(what).stages)
+  for (const auto& one : memory.stages)
     out.push_back({{"parameters", one.parameters},
                    {"weights", one.weights},
                    {"gradients", one.gradients},
@@ -298,11 +296,16 @@ json stages_json(const scenarios::scenario& what) {
   return out;
 }
 
-/// The estimate does not know the workload, as with ALBERT, and the stages have known tensors.
-bool has_stages_alone(const scenarios::scenario& what) {
-  if (!what.program.definition().on_runner()) return false;
+/// Without stages if the scenario trains no pipeline.
+scenarios::pipeline_memory stages_of(const scenarios::scenario& what) {
+  if (!what.program.definition().on_runner()) return {};
+  return scenarios::memory_of_pipeline(what);
+}
+
+/// The estimate does not know the workload, as with ALBERT.
+bool is_unknown(const scenarios::scenario& what) {
   const auto whole = scenarios::memory_choices_of(what);
-  return whole && !*whole && !scenarios::memory_of_pipeline(what).stages.empty();
+  return whole && !*whole;
 }
 
 /// The figures of a swarm of experts, if the scenario is one.
@@ -360,28 +363,32 @@ int memory(const memory_arguments& a) {
                 "--list shows the models",
                 exit_usage);
   std::optional<scenarios::scenario> what;
+  scenarios::pipeline_memory staged;
   if (!a.file.empty()) {
     what = scenario_of(a);
     if (!what) return exit_bad_input;
     if (const auto experts = experts_of(*what)) return show_experts(*experts, a.json);
+    staged = stages_of(*what);
   }
-  if (what && has_stages_alone(*what)) {
+  if (!staged.stages.empty() && is_unknown(*what)) {
     if (a.json)
-      fmt::print("{}\n", json{{"stages", stages_json(*what)}}.dump(2));
+      fmt::print("{}\n", json{{"stages", stages_json(staged)}}.dump(2));
     else
-      print_stages(*what);
+      print_stages(staged);
     return exit_ok;
   }
   const auto choices = choices_of(a, what ? &*what : nullptr);
   if (!choices) return exit_bad_input;
   if (!a.json) {
     show_estimate(*choices);
-    if (what && !scenarios::memory_of_pipeline(*what).stages.empty()) fmt::print("\n");
-    if (what) print_stages(*what);
+    if (!staged.stages.empty()) {
+      fmt::print("\n");
+      print_stages(staged);
+    }
     return exit_ok;
   }
   auto out = estimate_json(*choices);
-  if (what) out["stages"] = stages_json(*what);
+  if (what) out["stages"] = stages_json(staged);
   fmt::print("{}\n", out.dump(2));
   return exit_ok;
 }
