@@ -235,6 +235,12 @@ caf::actor spawn_trainer(const role_site& site) {
       site.system.spawn<actors::pipeline_trainer>(std::ref(site.on), std::move(config)));
 }
 
+/// The stage that a host begins with, by its number among those of the role. A stage with more hops
+/// gets more hosts.
+std::uint32_t first_stage_of(std::uint64_t host, const actors::stage_model& cut) {
+  return cut.stage_of(static_cast<std::uint32_t>(host % cut.last_hop()));
+}
+
 } // namespace
 
 caf::actor spawn_stage_peer(const role_site& site) {
@@ -242,9 +248,7 @@ caf::actor spawn_stage_peer(const role_site& site) {
   const auto& work = staged(site);
   actors::stage_peer_config config;
   config.run = run_name;
-  // A stage with more hops gets more hosts.
-  config.first_stage =
-      work.cut()->stage_of(static_cast<std::uint32_t>(number_of(site) % work.cut()->last_hop()));
+  config.first_stage = first_stage_of(number_of(site), *work.cut());
   if (o.rebalance_every > duration{})
     config.stage.reset();
   else
@@ -305,7 +309,7 @@ std::vector<held_stage> stages_with_hosts(const scenario& what, const actors::st
       return a.samples_per_second > b.samples_per_second;
     });
   for (std::size_t i = 0; i < hosts.size(); ++i) {
-    auto at = cut.stage_of(static_cast<std::uint32_t>(i % cut.last_hop()));
+    auto at = first_stage_of(i, cut);
     if (balanced)
       for (std::uint32_t s = 0; s < cut.stages(); ++s)
         if (out[s].rate / hops_cost(cut, s) < out[at].rate / hops_cost(cut, at)) at = s;

@@ -88,6 +88,18 @@ staged_run run_staged(const staged_swarm& what, scenarios::runner_options option
   return out;
 }
 
+/// Runs a swarm and the same training on one machine.
+scenarios::run_outcome run_beside_one_machine(const std::string& yaml,
+                                              scenarios::runner_options options) {
+  auto loaded = scenarios::load_text(yaml, "pipeline.yaml");
+  REQUIRE(loaded.value);
+  auto prepared = scenarios::runner::prepare(std::move(*loaded.value), std::move(options));
+  REQUIRE_MESSAGE(prepared.ok(), prepared.error());
+  auto outcome = (*prepared)->run();
+  REQUIRE_MESSAGE(outcome.ok(), outcome.error());
+  return std::move(*outcome);
+}
+
 const std::string often = ", churn: {session: {distribution: exponential, mean: 60s}, gap: "
                           "{distribution: exponential, mean: 6s}}";
 
@@ -317,17 +329,12 @@ TEST_CASE("a pipeline of hosts that come and go learns text as one machine does"
   what.holders = 12;
   what.epochs = 40;
   what.churn = often;
-  auto loaded = scenarios::load_text(what.yaml(), "pipeline.yaml");
-  REQUIRE(loaded.value);
   scenarios::runner_options options;
   options.out = (folder / "run").string();
-  auto prepared = scenarios::runner::prepare(std::move(*loaded.value), options);
-  REQUIRE_MESSAGE(prepared.ok(), prepared.error());
-  const auto outcome = (*prepared)->run();
-  REQUIRE_MESSAGE(outcome.ok(), outcome.error());
-  CHECK(outcome->summary.epochs == what.epochs);
-  CHECK(outcome->summary.peers.left > 5);
-  const auto& loss = outcome->summary.loss;
+  const auto outcome = run_beside_one_machine(what.yaml(), options);
+  CHECK(outcome.summary.epochs == what.epochs);
+  CHECK(outcome.summary.peers.left > 5);
+  const auto& loss = outcome.summary.loss;
   REQUIRE(loss.first);
   REQUIRE(loss.final);
   REQUIRE(loss.baseline);
@@ -381,8 +388,6 @@ TEST_CASE("an ALBERT in a pipeline of hosts that come and go learns as one machi
   auto yaml = what.yaml();
   const std::string averaging = "averaging: {";
   yaml.insert(yaml.find(averaging) + averaging.size(), "max_norm_ratio: 1.5, ");
-  auto loaded = scenarios::load_text(yaml, "pipeline.yaml");
-  REQUIRE(loaded.value);
   std::set<std::uint32_t> stages, hops;
   scenarios::runner_options options;
   options.on_observation = [&](const actors::host&, const actors::observation& seen) {
@@ -391,16 +396,13 @@ TEST_CASE("an ALBERT in a pipeline of hosts that come and go learns as one machi
     stages.insert(counted->stage);
     hops.insert(counted->hop);
   };
-  auto prepared = scenarios::runner::prepare(std::move(*loaded.value), options);
-  REQUIRE_MESSAGE(prepared.ok(), prepared.error());
-  const auto outcome = (*prepared)->run();
-  REQUIRE_MESSAGE(outcome.ok(), outcome.error());
-  CHECK(outcome->summary.epochs == what.epochs);
-  CHECK(outcome->summary.peers.left > 5);
+  const auto outcome = run_beside_one_machine(yaml, options);
+  CHECK(outcome.summary.epochs == what.epochs);
+  CHECK(outcome.summary.peers.left > 5);
   CHECK(stages.size() == 2);
   CHECK(hops.size() == what.stages + 2);
-  CHECK(outcome->summary.accusations.empty());
-  const auto& loss = outcome->summary.loss;
+  CHECK(outcome.summary.accusations.empty());
+  const auto& loss = outcome.summary.loss;
   REQUIRE(loss.first);
   REQUIRE(loss.final);
   REQUIRE(loss.baseline);
