@@ -14,7 +14,8 @@
 #if SHOAL_WITH_LEARN
 #include "kernels/learn/checkpoint.hpp"
 #include "kernels/learn/generate.hpp"
-#include "kernels/learn/transformer.hpp"
+#include "kernels/learn/maxout_transformer.hpp"
+#include "kernels/learn/torch_loader.hpp"
 #include "kernels/learn/transformer_description.hpp"
 #endif
 
@@ -37,12 +38,12 @@ int generate(const generate_arguments& arguments) {
   if (!state) return fail(state.error());
   if (state->workload != "transformer")
     return fail(file->string() + " has " + learn::shape_text(*state) + ", which writes no text");
-  const auto config = learn::transformer_of(*state);
-  if (!config) return fail("checkpoint: '" + file->string() + "' " + config.error());
+  const auto found = learn::any_transformer_of(*state);
+  if (!found) return fail("checkpoint: '" + file->string() + "' " + found.error());
   const learn::text_codec& codec = learn::byte_codec();
-  if (config->vocabulary != codec.vocabulary())
+  if (found->config.vocabulary != codec.vocabulary())
     return fail(fmt::format("{} has a vocabulary of {} tokens; only a model of bytes writes text",
-                            file->string(), config->vocabulary));
+                            file->string(), found->config.vocabulary));
   learn::sampling_options options;
   options.temperature = arguments.temperature;
   options.top_k = arguments.top_k;
@@ -50,8 +51,9 @@ int generate(const generate_arguments& arguments) {
   if (auto valid = learn::validate(options); !valid) return fail(valid.error());
 
   learn::use_one_thread();
-  if (auto loaded = learn::load_torch(); !loaded) return fail(loaded.error());
-  const learn::transformer model(*config);
+  const auto made = learn::make_transformer(found->config, found->maxout);
+  if (!made) return fail(made.error());
+  const auto& model = **made;
   auto random = stream(arguments.seed, "generate");
   // A terminal gets only printable text. A file gets the bytes.
   const bool terminal = isatty(STDOUT_FILENO) != 0;

@@ -200,15 +200,4 @@ result<stage_model::slope> stage_model::backward(std::uint32_t hop,
   return out;
 }
 
-std::vector<learn::layer_range> even_cut(std::int64_t layers, std::uint32_t stages) {
-  SHOAL_CHECK(stages > 0 && layers >= stages, "a stage has a layer");
-  std::vector<learn::layer_range> out;
-  for (std::int64_t s = 0, first = 0; s < stages; ++s) {
-    const auto last = first + layers / stages + (s < layers % stages ? 1 : 0);
-    out.push_back({first, last});
-    first = last;
-  }
-  return out;
-}
-
 } // namespace shoal::actors

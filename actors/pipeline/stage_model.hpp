@@ -110,8 +110,4 @@ private:
   std::size_t sized_values_ = 0;
 };
 
-/// Cuts `layers` layers into stages whose numbers of layers differ by at most one. Requires:
-/// 0 < stages <= layers.
-std::vector<learn::layer_range> even_cut(std::int64_t layers, std::uint32_t stages);
-
 } // namespace shoal::actors

@@ -53,15 +53,6 @@ void add_scaled(float factor, const float* from, std::size_t n, float* to) {
   for (std::size_t i = 0; i < n; ++i) to[i] += factor * from[i];
 }
 
-/// gradient [outputs, inputs] += the sum over rows of gradient_out [rows, outputs] times in [rows,
-/// inputs].
-void add_outer(const float* gradient_out, std::size_t outputs, const float* in, std::size_t inputs,
-               std::size_t rows, float* gradient) {
-  for (std::size_t i = 0; i < outputs; ++i)
-    for (std::size_t r = 0; r < rows; ++r)
-      add_scaled(gradient_out[r * outputs + i], in + r * inputs, inputs, gradient + i * inputs);
-}
-
 void add_to_rows(std::span<const float> added, std::size_t rows, float* out) {
   for (std::size_t r = 0; r < rows && !added.empty(); ++r)
     add_scaled(1, added.data(), added.size(), out + r * added.size());
@@ -170,6 +161,13 @@ struct parameter_parts {
 };
 
 } // namespace
+
+void add_outer(const float* gradient_out, std::size_t outputs, const float* in, std::size_t inputs,
+               std::size_t rows, float* gradient) {
+  for (std::size_t i = 0; i < outputs; ++i)
+    for (std::size_t r = 0; r < rows; ++r)
+      add_scaled(gradient_out[r * outputs + i], in + r * inputs, inputs, gradient + i * inputs);
+}
 
 float exponential(float x) noexcept {
   if (!(x > -87.F)) return std::isnan(x) ? x : 0.F;

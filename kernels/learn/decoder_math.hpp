@@ -96,6 +96,11 @@ void layer_backward(const layer_sizes& sizes, const rotary_table& table,
                     const layer_weights& weights, pass_shape shape, const float* x, float* gradient,
                     float* gradient_parameters);
 
+/// gradient [outputs, inputs] += the sum over rows of gradient_out [rows, outputs] times in [rows,
+/// inputs].
+void add_outer(const float* gradient_out, std::size_t outputs, const float* in, std::size_t inputs,
+               std::size_t rows, float* gradient);
+
 /// exp(x), from additions and multiplications alone, so that all machines get the same bits.
 /// Error: below 2e-7 of the value. Zero below -87; Requires: x <= 88.
 float exponential(float x) noexcept;

@@ -16,19 +16,24 @@ constexpr const char* workload = "transformer";
 
 } // namespace
 
-std::string description_of(const kernels::transformer_config& config) {
-  return json{{"layers", config.layers},
-              {"heads", config.heads},
-              {"dim", config.dim},
-              {"context", config.context},
-              {"vocabulary", config.vocabulary}}
-      .dump();
+std::string description_of(const kernels::transformer_config& config, const maxout_config& maxout) {
+  json out{{"layers", config.layers},
+           {"heads", config.heads},
+           {"dim", config.dim},
+           {"context", config.context},
+           {"vocabulary", config.vocabulary}};
+  if (maxout.pieces > 0) {
+    out["bottlenecks"] = maxout.pieces;
+    out["maxout"] = maxout.group;
+  }
+  return out.dump();
 }
 
-result<kernels::transformer_config> transformer_of(const checkpoint& saved) {
+result<described_transformer> any_transformer_of(const checkpoint& saved) {
   if (saved.workload != workload)
     return failure{"has " + shape_text(saved) + ", which is no transformer"};
-  kernels::transformer_config config;
+  described_transformer out;
+  auto& config = out.config;
   try {
     const auto sizes = json::parse(saved.model);
     const auto take = [&](const char* name, std::int64_t& into) {
@@ -39,14 +44,29 @@ result<kernels::transformer_config> transformer_of(const checkpoint& saved) {
     take("dim", config.dim);
     take("context", config.context);
     take("vocabulary", config.vocabulary);
+    if (sizes.contains("bottlenecks")) {
+      take("bottlenecks", out.maxout.pieces);
+      take("maxout", out.maxout.group);
+    }
   } catch (const json::exception&) {
     return failure{"makes no sense: its model has no layers, heads, dim, context and vocabulary "
                    "that are whole numbers"};
   }
   if (auto fine = validate(config); !fine) return failure{"makes no sense: " + fine.error()};
-  if (!same_tensors(saved.tensors, layout_of(config)))
+  if (auto fine = validate(out.maxout, config.dim, config.layers); !fine)
+    return failure{"makes no sense: " + fine.error()};
+  if (!same_tensors(saved.tensors, layout_of(config, out.maxout)))
     return failure{"makes no sense: its tensors are not those of its model"};
-  return config;
+  return out;
+}
+
+result<kernels::transformer_config> transformer_of(const checkpoint& saved) {
+  const auto out = any_transformer_of(saved);
+  if (!out) return failure{out.error()};
+  if (out->maxout.pieces > 0)
+    return failure{"has a transformer with bottlenecks (workload.maxout), which only training and "
+                   "'shoal generate' know"};
+  return out->config;
 }
 
 } // namespace shoal::learn

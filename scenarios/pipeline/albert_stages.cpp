@@ -2,6 +2,7 @@
 
 #include "kernels/learn/albert_blocks.hpp"
 #include "kernels/learn/albert_sample.hpp"
+#include "kernels/learn/even_cut.hpp"
 
 #include <fmt/format.h>
 
@@ -32,7 +33,7 @@ cut_albert(const learn::albert_config& config, bool checkpoint, std::uint32_t pa
         fmt::format("{} stages: the model uses its layer only {} times", parts, config.layers)};
   auto blocks = learn::make_albert_blocks(config, checkpoint);
   if (!blocks) return failure{blocks.error()};
-  auto hops = actors::even_cut(config.layers, parts);
+  auto hops = learn::even_cut(config.layers, parts);
   hops.insert(hops.begin(), {0, 0});
   return actors::stage_model::make(
       std::shared_ptr<const learn::layered_model>(std::move(*blocks)), std::move(hops),

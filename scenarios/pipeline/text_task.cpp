@@ -1,6 +1,7 @@
 #include "scenarios/pipeline/text_task.hpp"
 
 #include "actors/training/optimizer_step.hpp"
+#include "kernels/learn/whole_pass.hpp"
 #include "scenarios/pipeline/byte_stages.hpp"
 
 #include <algorithm>
@@ -54,36 +55,8 @@ result<double> text_task::pass(std::span<const float> parameters,
   const auto& model = *model_;
   const auto batch = read_byte_samples(samples, count, static_cast<std::size_t>(model.context()));
   if (!batch) return failure{batch.error()};
-  const learn::layer_range all{0, model.layers()};
-  const auto tensors = model.block_tensors(all);
-  if (!tensors) return failure{tensors.error()};
-  const auto embedding_tensors = model.embedding_tensors(), head_tensors = model.head_tensors();
-  const auto embedding = learn::gather(model.layout(), parameters, embedding_tensors);
-  const auto block = learn::gather(model.layout(), parameters, *tensors);
-  const auto head = learn::gather(model.layout(), parameters, head_tensors);
-  if (!embedding || !block || !head) return failure{"pipeline: parameters of another model"};
-  const auto in = model.embed(*embedding, batch->shape, batch->inputs);
-  if (!in) return failure{in.error()};
-  const auto out = model.forward(all, *block, batch->shape, *in);
-  if (!out) return failure{out.error()};
-  if (gradient.empty()) return model.loss(*head, batch->shape, *out, batch->targets);
-  std::vector<float> of_embedding(embedding->size()), of_block(block->size()),
-      of_head(head->size());
-  const auto top = model.loss_backward(*head, batch->shape, *out, batch->targets, of_head);
-  if (!top) return failure{top.error()};
-  const auto bottom = model.backward(all, *block, batch->shape, *in, top->gradient_in, of_block);
-  if (!bottom) return failure{bottom.error()};
-  if (auto done =
-          model.embed_backward(*embedding, batch->shape, batch->inputs, *bottom, of_embedding);
-      !done)
-    return failure{done.error()};
-  const auto add = [&](const auto& piece, const std::vector<float>& of) {
-    return learn::scatter_add(piece, of, model.layout(), gradient);
-  };
-  if (!add(embedding_tensors, of_embedding) || !add(*tensors, of_block) ||
-      !add(head_tensors, of_head))
-    return failure{"pipeline: a gradient of another model"};
-  return top->loss;
+  return learn::whole_pass(model, model.layout(), parameters, batch->shape, batch->inputs,
+                           batch->targets, gradient);
 }
 
 result<double> text_task::held_out_loss(std::span<const float> parameters) const {

@@ -103,6 +103,11 @@ result<std::optional<memory_choices>> memory_choices_of(const scenario& what) {
   const auto& options = what.workload.options;
   std::int64_t at_once = 0;
   if (what.program.definition().on_runner()) {
+    if (options.holds<transformer_options>() && options.as<transformer_options>().bottlenecks > 0) {
+      // The stages of a pipeline have figures of their own (memory_of_pipeline).
+      if (traits_of(what).has_stages) return std::optional<memory_choices>{};
+      return failure{"workload.bottlenecks: the estimate knows no bottlenecks outside a pipeline"};
+    }
     if (options.holds<transformer_options>())
       at_once = take_transformer(options.as<transformer_options>(), out);
     if (options.holds<dalle_options>()) {

@@ -10,8 +10,9 @@
 #include "kernels/learn/baseline.hpp"
 #include "kernels/learn/bigram.hpp"
 #include "kernels/learn/generate.hpp"
+#include "kernels/learn/maxout_transformer.hpp"
 #include "kernels/learn/text.hpp"
-#include "kernels/learn/transformer.hpp"
+#include "kernels/learn/torch_loader.hpp"
 #include "scenarios/workloads/text_source.hpp"
 #endif
 #include "actors/training/optimizer_step.hpp"
@@ -32,29 +33,29 @@ namespace {
 #if SHOAL_WITH_LEARN
 class transformer_work final : public actors::workload {
 public:
-  transformer_work(const kernels::transformer_config& model, bool checkpoint,
+  transformer_work(std::unique_ptr<const learn::language_model> model,
                    const kernels::optimizer_config& optimizer, std::uint64_t seed)
-      : model_(model, checkpoint), optimizer_(optimizer), seed_(seed) {}
+      : model_(std::move(model)), optimizer_(optimizer), seed_(seed) {}
 
-  const learn::transformer& model() const noexcept { return model_; }
+  const learn::language_model& model() const noexcept { return *model_; }
   const kernels::optimizer_config& optimizer() const noexcept { return optimizer_; }
 
-  std::uint64_t value_count() const override { return model_.parameter_count(); }
+  std::uint64_t value_count() const override { return model_->parameter_count(); }
   std::vector<kernels::tensor_slot> layout() const override {
-    const auto& slots = model_.layout();
+    const auto& slots = model_->layout();
     return {slots.begin(), slots.end()};
   }
-  std::uint64_t sample_bytes() const override { return model_.sample_bytes(); }
+  std::uint64_t sample_bytes() const override { return model_->sample_bytes(); }
 
   actors::model_state initial() const override {
-    return actors::fresh_state(optimizer_, model_.initial_parameters(seed_));
+    return actors::fresh_state(optimizer_, model_->initial_parameters(seed_));
   }
 
   double accumulate(const actors::model_state& at, std::span<const std::byte> samples,
                     std::uint64_t count, std::span<double> gradient_sum) const override {
     thread_local std::vector<float> gradient;
     gradient.assign(value_count(), 0.0f);
-    auto loss = model_.accumulate_gradient(at.parameters.floats(), samples, count, gradient);
+    auto loss = model_->accumulate_gradient(at.parameters.floats(), samples, count, gradient);
     for (std::size_t i = 0; i < gradient.size(); ++i) gradient_sum[i] += gradient[i];
     return loss;
   }
@@ -65,24 +66,23 @@ public:
 
   actors::model_state step(const actors::model_state& at,
                            const payload& mean_gradient) const override {
-    return actors::step_from(at, optimizer_, mean_gradient, model_.layout());
+    return actors::step_from(at, optimizer_, mean_gradient, model_->layout());
   }
 
 private:
-  learn::transformer model_;
+  std::unique_ptr<const learn::language_model> model_;
   kernels::optimizer_config optimizer_;
   std::uint64_t seed_;
 };
 
 class prepared_transformer final : public prepared_workload {
 public:
-  prepared_transformer(const scenario& from, const transformer_options& options,
+  prepared_transformer(const scenario& from, std::unique_ptr<const learn::language_model> model,
                        const kernels::optimizer_config& optimizer,
                        std::optional<learn::text_corpus> corpus)
       : scenario_(from),
         corpus_(corpus ? std::make_shared<const learn::text_corpus>(std::move(*corpus)) : nullptr),
-        work_(std::make_shared<const transformer_work>(model_of(options), options.checkpoint,
-                                                       optimizer, from.seed)),
+        work_(std::make_shared<const transformer_work>(std::move(model), optimizer, from.seed)),
         source_(corpus_ ? std::make_shared<const text_source>(corpus_) : nullptr) {
     if (corpus_) held_out_ = corpus_->held_out_samples();
   }
@@ -149,13 +149,13 @@ result<std::unique_ptr<prepared_workload>> prepare(const scenario& from, bool ne
   options.shuffle_buffer = from.data.shuffle_buffer;
   auto corpus = learn::text_corpus::load(from.data.files, options);
   if (!corpus && needs_data) return failure{corpus.error()};
-  if (auto valid = kernels::validate(model_of(model)); !valid)
-    return failure{"workload: " + valid.error()};
   const auto optimizer = optimizer_of(from.training.optimizer);
   if (!optimizer) return failure{optimizer.error()};
-  if (auto loaded = learn::load_torch(); !loaded) return failure{loaded.error()};
+  auto made = learn::make_transformer(model_of(model), maxout_of(model), model.checkpoint);
+  if (!made) return failure{"workload: " + made.error()};
   return std::unique_ptr<prepared_workload>{std::make_unique<prepared_transformer>(
-      from, model, *optimizer, corpus ? std::optional(std::move(*corpus)) : std::nullopt)};
+      from, std::move(*made), *optimizer,
+      corpus ? std::optional(std::move(*corpus)) : std::nullopt)};
 }
 
 #else
@@ -176,6 +176,21 @@ void check_heads(const scenario& what, checking& report) {
                              w.heads, w.dim / w.heads));
 }
 
+void check_bottlenecks(const scenario& what, checking& report) {
+  const auto& w = what.workload.as<transformer_options>();
+  if (!report.sound({"workload.dim", "workload.layers", "workload.maxout", "workload.bottlenecks"}))
+    return;
+  const auto maxout = maxout_of(w);
+  const auto valid = learn::validate(maxout, static_cast<std::int64_t>(w.dim),
+                                     static_cast<std::int64_t>(w.layers));
+  if (valid) return;
+  const bool of_group = maxout.pieces > 0 && maxout.pieces <= static_cast<std::int64_t>(w.layers);
+  report.error(report.given("workload.maxout") && (of_group || maxout.pieces == 0)
+                   ? "workload.maxout"
+                   : "workload.bottlenecks",
+               valid.error());
+}
+
 } // namespace
 
 template <class V>
@@ -190,6 +205,15 @@ void describe(V& v, transformer_options& o) {
           "about a third more "
           "work, the same results",
           {.hide_default = true});
+  v.field("bottlenecks", o.bottlenecks,
+          "pieces of the layers that end in a bottleneck, the last one before the head; 0: none. "
+          "Where a pipeline cuts the model at one, activations are narrow. So take the number of "
+          "`training.stages`",
+          {.at_most = 1024, .hide_default = true});
+  v.field("maxout", o.maxout,
+          "channels of which a bottleneck lets the largest pass; a learnt matrix then makes the "
+          "width again. Divides `dim`. Activations and their gradients have that part of the bytes",
+          {.at_least = 1, .at_most = 65536, .hide_default = true});
 }
 
 kernels::transformer_config model_of(const transformer_options& from) {
@@ -201,6 +225,10 @@ kernels::transformer_config model_of(const transformer_options& from) {
   return out;
 }
 
+learn::maxout_config maxout_of(const transformer_options& from) {
+  return {static_cast<std::int64_t>(from.bottlenecks), static_cast<std::int64_t>(from.maxout)};
+}
+
 workload_definition transformer_workload() {
   workload_definition out;
   out.name = "transformer";
@@ -209,13 +237,18 @@ workload_definition transformer_workload() {
   out.learns_text = true;
   out.check = [](const scenario& what, checking& report) {
     check_heads(what, report);
+    check_bottlenecks(what, report);
     check_texts(what, "a transformer", report);
   };
   out.possible = [](const workload_choice& of) {
-    return kernels::validate(model_of(of.as<transformer_options>()));
+    const auto& o = of.as<transformer_options>();
+    const auto model = model_of(o);
+    auto valid = kernels::validate(model);
+    return valid ? learn::validate(maxout_of(o), model.dim, model.layers) : valid;
   };
   out.tensors = [](const workload_choice& of) {
-    return kernels::layout_of(model_of(of.as<transformer_options>()));
+    const auto& o = of.as<transformer_options>();
+    return learn::layout_of(model_of(o), maxout_of(o));
   };
   out.sample_flops = [](const workload_choice& of) {
     const auto& o = of.as<transformer_options>();
@@ -223,22 +256,29 @@ workload_definition transformer_workload() {
     const double words = static_cast<double>(model_of(o).vocabulary); // rows of the output matrix
     return kernels::forward_and_backward *
            (static_cast<double>(o.layers) * kernels::layer_forward_flops(tokens, width, 4 * width) +
-            2 * tokens * width * words);
+            2 * tokens * width * words +
+            static_cast<double>(o.bottlenecks) * 2 * tokens * width * width /
+                static_cast<double>(o.maxout));
   };
   out.describe_model = [](const workload_choice& of) {
-    return learn::description_of(model_of(of.as<transformer_options>()));
+    const auto& o = of.as<transformer_options>();
+    return learn::description_of(model_of(o), maxout_of(o));
   };
   out.fingerprint = [](const workload_choice& of) {
     const auto& w = of.as<transformer_options>();
-    return fmt::format("transformer: layers {}, heads {}, dim {}, context {}{}", w.layers, w.heads,
-                       w.dim, w.context, w.checkpoint ? ", checkpoint" : "");
+    return fmt::format("transformer: layers {}, heads {}, dim {}, context {}{}{}", w.layers,
+                       w.heads, w.dim, w.context, w.checkpoint ? ", checkpoint" : "",
+                       w.bottlenecks > 0
+                           ? fmt::format(", bottlenecks {}, maxout {}", w.bottlenecks, w.maxout)
+                           : "");
   };
   out.cut = [](const workload_choice& of, std::uint32_t stages) {
-    return cut_byte_transformer(model_of(of.as<transformer_options>()), stages);
+    const auto& o = of.as<transformer_options>();
+    return cut_byte_transformer(model_of(o), stages, maxout_of(o));
   };
   out.shape_between_stages = [](const workload_choice& of) {
     const auto& o = of.as<transformer_options>();
-    return sample_shape{static_cast<std::uint32_t>(o.context), o.dim};
+    return sample_shape{static_cast<std::uint32_t>(o.context), o.dim / o.maxout};
   };
   out.prepare = prepare;
   out.starter = {"a small language model over bytes; `timing` keeps sizes and durations, and skips "

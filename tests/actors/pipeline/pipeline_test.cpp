@@ -8,6 +8,7 @@
 #include "actors/probes.hpp"
 #include "actors/training/observations.hpp"
 #include "actors/training/optimizer_step.hpp"
+#include "kernels/learn/even_cut.hpp"
 #include "tests/actors/pipeline/distance.hpp"
 #include "tests/actors/pipeline/five_layers.hpp"
 #include "tests/actors/support/directory.hpp"
@@ -69,7 +70,7 @@ public:
   explicit pipeline_lab(lab_options options)
       : how(std::move(options)), world(how.seed), model(five_layers()),
         whole_parameters(parameters_of(*model)),
-        cut(stage_model::make(model, even_cut(5, how.stages), read_batch).value()),
+        cut(stage_model::make(model, learn::even_cut(5, how.stages), read_batch).value()),
         states(how.stages) {
     const auto stages = how.stages;
     auto& host = world.add_host("directory");

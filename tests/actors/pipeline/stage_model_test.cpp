@@ -1,6 +1,7 @@
 // actors/pipeline: a pipeline has the gradients of the whole model, although peers die. Each sample
 // counts once in each stage.
 #include "actors/pipeline/stage_model.hpp"
+#include "kernels/learn/even_cut.hpp"
 #include "tests/actors/pipeline/distance.hpp"
 #include "tests/actors/pipeline/five_layers.hpp"
 #include "tests/actors/pipeline/pipeline_lab.hpp"
@@ -18,7 +19,7 @@ namespace {
 /// `death`: the event at which a peer dies; 0: none.
 pipeline_lab lab_of(std::uint32_t stages, std::uint64_t death) {
   const auto model = five_layers();
-  return {stage_model::make(model, even_cut(5, stages), read_batch).value(),
+  return {stage_model::make(model, learn::even_cut(5, stages), read_batch).value(),
           model->layout(),
           parameters_of(*model),
           context + 1,
@@ -71,7 +72,7 @@ TEST_CASE("a death at any point of the protocol loses no sample and repeats none
 TEST_CASE("a stage has its tensors once and all stages have all tensors") {
   const auto model = five_layers();
   for (const std::uint32_t stages : {1U, 2U, 4U, 5U}) {
-    const auto cut = stage_model::make(model, even_cut(5, stages), read_batch).value();
+    const auto cut = stage_model::make(model, learn::even_cut(5, stages), read_batch).value();
     std::size_t sum = 0;
     for (std::uint32_t s = 0; s < stages; ++s) sum += kernels::end_of(cut->tensors_of(s));
     CHECK(sum == kernels::end_of(model->layout()));
@@ -87,7 +88,7 @@ TEST_CASE("a cut with a gap or with other layers than the model is refused") {
   CHECK(!stage_model::make(model, {{0, 0}}, read_batch));
   CHECK(!stage_model::make(model, {}, read_batch));
   CHECK(stage_model::make(model, {{0, 2}, {2, 5}}, read_batch));
-  CHECK(even_cut(5, 2) == std::vector<learn::layer_range>{{0, 3}, {3, 5}});
+  CHECK(learn::even_cut(5, 2) == std::vector<learn::layer_range>{{0, 3}, {3, 5}});
 }
 
 TEST_CASE("the first hop may have the ends of the model alone") {
