@@ -271,6 +271,7 @@ private:
   void joined();
   /// Looks up points farther away than the neighbours, so that this node knows the whole id space
   /// and is known there.
+  void fill_soon();
   void announce();
   /// Looks into empty buckets.
   void fill_table();

@@ -34,13 +34,17 @@ void dht_node::join() {
 
 void dht_node::joined() {
   if (!state_->entry.join()) return;
-  state_->fill_pause = state_->options.maintenance / 2;
-  state_->next_fill = now() + state_->fill_pause;
+  fill_soon();
   announce();
   write_all();
   std::vector<std::string> keys;
   for (const auto& [key, readers] : state_->waiting) keys.push_back(key);
   for (const auto& key : keys) read(key);
+}
+
+void dht_node::fill_soon() {
+  state_->fill_pause = state_->options.maintenance / 2;
+  state_->next_fill = now() + state_->fill_pause;
 }
 
 void dht_node::announce() {
@@ -81,8 +85,10 @@ void dht_node::met(const contact& who, bool client) {
     return;
   }
   case routing_table::arrival::known:
-    if (back) newcomer(who);
-    return;
+    if (!back) return;
+    // Part of the network is back, and this node may know none of it.
+    fill_soon();
+    return newcomer(who);
   case routing_table::arrival::refused:
     return;
   }
@@ -253,7 +259,7 @@ void dht_node::ping_quiet_contacts() {
   // A contact that is seldom asked may be long dead, and this node would still name it to others.
   // Each such name costs its asker a round trip, once. Pinging all silent contacts every minute was
   // a fifth of all messages in a quiet swarm of 30, so only `most_pings` are pinged.
-  for (const auto& who : state_->table.silent(most_pings, now(), 3 * state_->options.refresh))
+  for (const auto& who : state_->table.silent(most_pings, now(), 6 * state_->options.refresh))
     if (!is_left_alone(who)) ping(who);
 }
 
@@ -269,7 +275,8 @@ void dht_node::refresh_table() {
 void dht_node::fill_table() {
   auto& s = *state_;
   if (now() < s.next_fill) return;
-  s.fill_pause = std::min(2 * s.fill_pause, s.options.refresh);
+  // In most networks some buckets stay empty, because there is no such node.
+  s.fill_pause = std::min(2 * s.fill_pause, 6 * s.options.refresh);
   s.next_fill = now() + s.fill_pause;
   // The nodes of a small network know each other.
   if (s.table.size() < s.options.bucket_size) return;

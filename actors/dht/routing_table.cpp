@@ -1,6 +1,8 @@
 #include "actors/dht/routing_table.hpp"
 
 #include <algorithm>
+#include <iterator>
+#include <map>
 #include <utility>
 
 namespace shoal::actors {
@@ -64,17 +66,17 @@ std::optional<contact> routing_table::stalest(const node_id& beside, duration no
 
 std::vector<contact> routing_table::silent(std::size_t count, duration now,
                                            duration silence) const {
-  std::vector<const entry*> all;
+  std::multimap<duration, const entry*> all;
   for (const auto& [prefix, in] : buckets_)
     for (const auto& e : in.members) {
       // Later members were heard of more recently.
       if (now - e.heard < silence) break;
-      all.push_back(&e);
+      if (all.size() == count && (all.empty() || std::prev(all.end())->first <= e.heard)) break;
+      all.emplace(e.heard, &e);
+      if (all.size() > count) all.erase(std::prev(all.end()));
     }
-  std::stable_sort(all.begin(), all.end(), [](auto* a, auto* b) { return a->heard < b->heard; });
   std::vector<contact> out;
-  for (auto* e : all)
-    if (out.size() < count) out.push_back(e->who);
+  for (const auto& [heard, e] : all) out.push_back(e->who);
   return out;
 }
 
@@ -107,18 +109,38 @@ void routing_table::remove(const node_id& who) {
 std::vector<contact>
 routing_table::nearest(const node_id& target, std::size_t count,
                        const std::function<bool(const contact&)>& leave_out) const {
-  std::vector<std::pair<node_id, const contact*>> all;
-  all.reserve(size_);
-  for (const auto& [prefix, in] : buckets_)
+  // The contacts of the target's own bucket are nearer to the target than all others. The contacts
+  // of the buckets behind that one come next, in any order, and then bucket for bucket backwards.
+  using measured = std::pair<node_id, const contact*>;
+  std::vector<measured> all;
+  std::vector<contact> out;
+  const auto add = [&](const bucket& in) {
     for (const auto& e : in.members)
       if (!leave_out || !leave_out(e.who)) all.emplace_back(distance(target, e.who.id), &e.who);
-  const auto nearer = [](const auto& a, const auto& b) { return a.first < b.first; };
-  auto end = all.begin() + static_cast<std::ptrdiff_t>(std::min(count, all.size()));
-  if (end != all.end()) std::nth_element(all.begin(), end, all.end(), nearer);
-  std::sort(all.begin(), end, nearer);
-  std::vector<contact> out;
-  out.reserve(static_cast<std::size_t>(end - all.begin()));
-  for (auto i = all.begin(); i != end; ++i) out.push_back(*i->second);
+  };
+  const auto take = [&] {
+    const auto nearer = [](const measured& a, const measured& b) { return a.first < b.first; };
+    const auto end =
+        all.begin() + static_cast<std::ptrdiff_t>(std::min(count - out.size(), all.size()));
+    std::partial_sort(all.begin(), end, all.end(), nearer);
+    for (auto i = all.begin(); i != end; ++i) out.push_back(*i->second);
+    all.clear();
+  };
+  const auto own = buckets_.lower_bound(common_prefix(self_, target));
+  auto behind = own;
+  if (own != buckets_.end() && own->first == common_prefix(self_, target)) {
+    add(own->second);
+    take();
+    ++behind;
+  }
+  if (out.size() < count) {
+    for (; behind != buckets_.end(); ++behind) add(behind->second);
+    take();
+  }
+  for (auto before = own; before != buckets_.begin() && out.size() < count;) {
+    add((--before)->second);
+    take();
+  }
   return out;
 }
 

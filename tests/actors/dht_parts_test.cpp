@@ -121,6 +121,35 @@ TEST_CASE("the table names the nearest contacts that it knows") {
   auto found = table.nearest(target, 20, [&](const contact& c) { return c.id == ids[0]; });
   REQUIRE(found.size() == 20);
   for (std::size_t i = 0; i < 20; ++i) CHECK(found[i].id == ids[i + 1]);
+  // The bucket of a target has any place among the others, the own id has none.
+  for (int i = 0; i < 200; ++i) {
+    if (i % 2 == 0)
+      target = i == 0 ? self : random_at(self, static_cast<unsigned>(i) / 2, p.draws);
+    else
+      target = p.random_id();
+    std::sort(ids.begin(), ids.end(),
+              [&](auto& a, auto& b) { return distance(a, target) < distance(b, target); });
+    const auto count = static_cast<std::size_t>(i) * 2;
+    found = table.nearest(target, count);
+    REQUIRE(found.size() == std::min(count, ids.size()));
+    for (std::size_t n = 0; n < found.size(); ++n) CHECK(found[n].id == ids[n]);
+  }
+}
+
+TEST_CASE("the table names the contacts that were silent longest, and no others") {
+  people p;
+  const auto self = p.random_id();
+  routing_table table(self, 1000);
+  std::vector<contact> all;
+  for (int i = 0; i < 50; ++i) {
+    all.push_back(p.at(p.random_id()));
+    table.seen(all.back(), 1s * i);
+  }
+  for (const std::size_t count : {0U, 1U, 7U, 80U}) {
+    const auto silent = table.silent(count, 60s, 30s);
+    REQUIRE(silent.size() == std::min<std::size_t>(count, 31));
+    for (std::size_t i = 0; i < silent.size(); ++i) CHECK(silent[i].id == all[i].id);
+  }
 }
 
 TEST_CASE("the time for which a silent node is left alone doubles, and one answer ends it") {
