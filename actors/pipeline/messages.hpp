@@ -80,9 +80,10 @@ struct stage_counted {
   SHOAL_MESSAGE(stage_counted, x.number, x.hop, x.epoch, x.counted)
 };
 
-/// The sender's record in the DHT (trainer_record). A trainer sends the record to the peers of the
-/// stages when it closes its part of a batch, or opens that part again. So those peers need not
-/// read the DHT all the time.
+/// The sender's record in the DHT (trainer_record), as far as the receiver's stage is concerned. A
+/// trainer sends it to the peers of the stages when it closes its part of a batch. If a stage loses
+/// gradients after that, the trainer opens its part again for the peers of that stage. So those
+/// peers need not read the DHT all the time.
 struct trainer_progress {
   std::uint64_t closed = 0, samples = 0, version = 0;
   SHOAL_MESSAGE(trainer_progress, x.closed, x.samples, x.version)
@@ -104,12 +105,19 @@ struct stage_state {
   SHOAL_MESSAGE(stage_state, x.stage, x.epoch, x.step, x.samples, x.id, x.parameters, x.optimizer)
 };
 
+/// Asks a peer of the sender's stage to read the loads, because it may be the one that has to move.
+struct stage_move_hint {
+  std::uint32_t stage = 0;
+  SHOAL_MESSAGE(stage_move_hint, x.stage)
+};
+
 using pipeline_messages = message_list<row<stage_task, traffic::data, scope::remote>,
                                        row<stage_output, traffic::data, scope::remote>,
                                        row<stage_refused, traffic::control, scope::remote>,
                                        row<stage_count, traffic::control, scope::remote>,
                                        row<stage_counted, traffic::control, scope::remote>,
                                        row<trainer_progress, traffic::control, scope::remote>,
+                                       row<stage_move_hint, traffic::control, scope::remote>,
                                        row<stage_state_request, traffic::control, scope::remote>,
                                        row<stage_state, traffic::state, scope::remote>>;
 

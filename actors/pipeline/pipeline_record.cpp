@@ -55,13 +55,26 @@ std::optional<stage_summary> stage_summary::unpack(const payload& from) {
 }
 
 payload trainer_record::pack() const {
-  return packed(std::array<std::uint64_t, 3>{closed, samples, version});
+  std::vector<std::uint64_t> words{closed, samples, version};
+  words.insert(words.end(), open.begin(), open.end());
+  std::vector<std::byte> bytes(words.size() * sizeof words[0]);
+  std::memcpy(bytes.data(), words.data(), bytes.size());
+  return payload{std::move(bytes)};
 }
 
 std::optional<trainer_record> trainer_record::unpack(const payload& from) {
-  const auto in = unpacked<3>(from);
-  if (!in) return std::nullopt;
-  return trainer_record{(*in)[0], (*in)[1], (*in)[2]};
+  constexpr std::size_t word = sizeof(std::uint64_t), least = 3;
+  if (from.is_size_only() || from.size() % word != 0 || from.size() / word < least ||
+      from.size() / word > least + most_open_stages)
+    return std::nullopt;
+  std::vector<std::uint64_t> in(from.size() / word);
+  std::memcpy(in.data(), from.bytes().data(), from.size());
+  trainer_record out{in[0], in[1], in[2], {}};
+  for (std::size_t i = least; i < in.size(); ++i) {
+    if (in[i] >= most_stages) return std::nullopt;
+    out.open.insert(static_cast<std::uint32_t>(in[i]));
+  }
+  return out;
 }
 
 } // namespace shoal::actors

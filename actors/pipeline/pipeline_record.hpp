@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -42,12 +43,21 @@ struct stage_summary {
 
 /// `closed` of a trainer that waits for its first batch.
 inline constexpr std::uint64_t no_batch_yet = ~std::uint64_t{0};
+/// A record names this many open stages at most. With more, the batch is open for all stages.
+inline constexpr std::size_t most_open_stages = 256;
 
 /// A trainer. It has computed its part of all batches before `closed`. Its part of the last of them
-/// had `samples` samples. `version` ascends with each change.
+/// had `samples` samples. `version` ascends with each change. The stages in `open` have lost a peer
+/// with gradients of the last batch, so that batch is not closed for them. The others may step.
 struct trainer_record {
   std::uint64_t closed = 0, samples = 0, version = 0;
+  std::set<std::uint32_t> open;
   bool operator==(const trainer_record&) const = default;
+
+  /// `closed` as far as that stage is concerned.
+  std::uint64_t closed_for(std::uint32_t stage) const {
+    return closed != no_batch_yet && closed > 0 && open.contains(stage) ? closed - 1 : closed;
+  }
 
   payload pack() const;
   static std::optional<trainer_record> unpack(const payload& from);

@@ -160,9 +160,14 @@ void pipeline_trainer::publish() {
 /// The stages wait for each trainer. One without a batch lets them go on, and has a part of the
 /// next batch.
 trainer_record pipeline_trainer::record() {
-  const auto closed = joined_ ? closed_ : no_batch_yet;
-  if (closed != told_.closed || part_ != told_.samples) told_ = {closed, part_, told_.version + 1};
-  return told_;
+  const bool names_stages = reopened_.size() <= most_open_stages;
+  trainer_record next{!joined_       ? no_batch_yet
+                      : names_stages ? closed_
+                                     : epoch_,
+                      part_, told_.version, names_stages ? reopened_ : std::set<std::uint32_t>{}};
+  if (next == told_) return told_;
+  ++next.version;
+  return told_ = std::move(next);
 }
 
 void pipeline_trainer::read_trainers(const found& m) {
@@ -220,20 +225,15 @@ void pipeline_trainer::on_down(const caf::actor_addr& whom) {
       ask_for_state(s);
   // A step that the stage has made has the peer's gradients.
   if (at_ == progress::none || stepped(stage)) return;
-  lose(peer);
+  lose(peer, stage);
 }
 
 // -- batches --------------------------------------------------------------------------------------
 
-std::optional<std::uint64_t> pipeline_trainer::common_epoch() const {
-  std::vector<std::optional<std::uint64_t>> best(options_.model->stages());
+std::vector<std::optional<std::uint64_t>> pipeline_trainer::highest_epochs() const {
+  std::vector<std::optional<std::uint64_t>> out(options_.model->stages());
   for (const auto& [peer, one] : peers_)
-    best[one.stage] = std::max(best[one.stage].value_or(0), one.epoch);
-  std::optional<std::uint64_t> out;
-  for (const auto& each : best) {
-    if (!each) return std::nullopt;
-    out = out ? std::min(*out, *each) : *each;
-  }
+    out[one.stage] = std::max(out[one.stage].value_or(0), one.epoch);
   return out;
 }
 
@@ -252,13 +252,16 @@ state_id pipeline_trainer::whole_at(std::uint64_t epoch) const {
 }
 
 void pipeline_trainer::decide() {
-  const auto epoch = common_epoch();
+  const auto highest = highest_epochs();
+  // The epoch that all stages have reached. None if a stage has no peer: an empty optional is the
+  // least one.
+  const auto epoch = *std::min_element(highest.begin(), highest.end());
   if (at_ != progress::none) {
     if (epoch && *epoch > epoch_) {
       end_batch();
     } else {
-      for (std::uint32_t s = 0; s < options_.model->stages() && at_ != progress::none; ++s)
-        if (stepped(s)) settle(s);
+      for (std::uint32_t s = 0; s < highest.size() && at_ != progress::none; ++s)
+        if (highest[s] > epoch_) settle(s);
     }
   }
   if (at_ != progress::none) return pump();
@@ -302,17 +305,19 @@ void pipeline_trainer::begin_batch(std::uint64_t epoch) {
 
 void pipeline_trainer::close_batch() {
   at_ = progress::closed;
+  const auto again = std::exchange(reopened_, {});
   closed_ = epoch_ + 1;
   part_ = end_sample_ - first_sample_;
   if (!std::exchange(reported_, true)) report(false);
   publish();
-  tell_stages();
+  tell_stages(again);
 }
 
-void pipeline_trainer::tell_stages() {
+void pipeline_trainer::tell_stages(const std::set<std::uint32_t>& stages) {
   const auto mine = record();
   for (const auto& [peer, one] : peers_)
-    send(one.address, trainer_progress{mine.closed, mine.samples, mine.version});
+    if (stages.empty() || stages.contains(one.stage))
+      send(one.address, trainer_progress{mine.closed_for(one.stage), mine.samples, mine.version});
 }
 
 void pipeline_trainer::report(bool dropped) {
@@ -338,7 +343,11 @@ void pipeline_trainer::end_batch() {
   flights_.clear();
   ranges_.clear();
   trained_.clear();
-  if (closed_ > epoch_) return;
+  const bool was_open = !std::exchange(reopened_, {}).empty();
+  if (closed_ > epoch_) {
+    if (was_open) publish();
+    return;
+  }
   closed_ = epoch_ + 1;
   part_ = next_sample_ - first_sample_;
   publish();
@@ -705,7 +714,7 @@ void pipeline_trainer::ban(peer_id peer, duration time) {
   until = std::max(until, now() + time); // an audit bans for ever
 }
 
-void pipeline_trainer::lose(peer_id peer) {
+void pipeline_trainer::lose(peer_id peer, std::uint32_t stage) {
   std::erase_if(flights_, [&](const auto& one) {
     if (one.second.peer != peer) return false;
     note_failure(one.second, task_failure::peer_gone);
@@ -722,12 +731,14 @@ void pipeline_trainer::lose(peer_id peer) {
     if (audit->second.asked == peer) ask_auditor(audit);
     audit = next;
   }
-  if (at_ == progress::closed && again > 0) {
+  // The other stages have all of the batch, and go on.
+  if (closed_ > epoch_ && again > 0) {
     at_ = progress::open;
-    closed_ = epoch_;
     here().observe(batch_reopened{epoch_, again});
-    publish();
-    tell_stages();
+    if (reopened_.insert(stage).second) {
+      publish();
+      tell_stages({stage});
+    }
   }
   pump();
 }

@@ -141,15 +141,16 @@ private:
   void on_down(const caf::actor_addr& whom) override;
 
   void decide();
-  /// The least epoch that a stage has; none if a stage has no peer.
-  std::optional<std::uint64_t> common_epoch() const;
+  /// By stage; none for a stage without a peer.
+  std::vector<std::optional<std::uint64_t>> highest_epochs() const;
   /// Whether a peer of the stage has made the step of the batch.
   bool stepped(std::uint32_t stage) const;
   /// The id of the whole model's state; zero if the records have not shown all of it.
   state_id whole_at(std::uint64_t epoch) const;
   void begin_batch(std::uint64_t epoch);
   void close_batch();
-  void tell_stages();
+  /// No stages: all of them.
+  void tell_stages(const std::set<std::uint32_t>& stages);
   void report(bool dropped);
   void end_batch();
   void hand_in(const group_id& step);
@@ -174,7 +175,7 @@ private:
   void note_course(const micro_batch& pass);
   void note_failure(const flight& of, task_failure why);
   void fail(flight of, task_failure why);
-  void lose(peer_id peer);
+  void lose(peer_id peer, std::uint32_t stage);
   void ban(peer_id peer, duration time);
   stage_task task_of(const micro_batch& pass, micro_batch::task what);
   void draw_audit(const micro_batch& pass, micro_batch::task what, peer_id by,
@@ -194,6 +195,8 @@ private:
   std::uint64_t model_epoch_ = 0; // the last one that an observer has heard of
   std::uint64_t part_ = 0;        // samples of the last part that was closed
   trainer_record told_;           // the last one
+  // Stages that have lost gradients of the batch since it was closed.
+  std::set<std::uint32_t> reopened_;
   bool joined_ = false, draining_ = false;
   std::unique_ptr<sample_stream<pipeline_trainer>> stream_; // null with options_.samples
   /// A download of all stages' states.

@@ -112,6 +112,7 @@ caf::behavior stage_peer::make_behavior() {
       [this](const work_done& m) { m.token == 0 ? computed() : stepped(); },
       [this](const found& m) { receive(m); },
       [this](const trainer_progress& m) { receive(m); },
+      [this](const stage_move_hint& m) { receive(m); },
       [this](const stage_state_request& m) { receive(m); },
       [this](const stage_state& m) { receive(m); },
       [this](const round_report& m) {
@@ -130,8 +131,7 @@ caf::behavior stage_peer::make_behavior() {
           decide();
         }
         if (t.kind == rebalance_timer) {
-          rebalances_ = true;
-          read_stages();
+          if (writes_summary()) look_at_loads();
           set_timer(options_.rebalance_every, rebalance_timer);
         }
       },
@@ -142,7 +142,8 @@ caf::behavior stage_peer::make_behavior() {
 
 /// A peer that serves only renews its record: trainers' messages say when it has to read.
 duration stage_peer::pace() const {
-  const bool waits = mode_ == mode::choosing || mode_ == mode::joining || attempts_ > 0;
+  const bool waits =
+      mode_ == mode::choosing || mode_ == mode::joining || attempts_ > 0 || !has_looked_;
   return waits ? options_.refresh : std::max(options_.refresh, options_.record_lifetime / 3);
 }
 
@@ -162,12 +163,17 @@ void stage_peer::refresh() {
     busy_weight_ += weight * (1 - busy_weight_);
   }
   publish();
-  // The writers of a summary need new records. The others read in case they have missed a message.
-  const bool waits = !state_ || attempts_ > 0;
-  if (waits || writes_summary() || now() - read_ >= options_.record_lifetime) {
-    read_own_stage();
-    if (state_) read_trainers();
+  // The writers of a summary need new records. The others look now and then, in case they have
+  // missed a message. The summaries show whether they have.
+  const bool waits = !state_ || attempts_ > 0 || !has_looked_;
+  const bool needs_records = waits || writes_summary();
+  if (needs_records) read_own_stage();
+  const bool looks = now() - read_ >= options_.record_lifetime;
+  if (looks) {
+    read_ = now();
+    read_stages();
   }
+  if (state_ && (needs_records || looks)) read_trainers();
   if (mode_ == mode::joining && others_.empty()) read_stages();
   set_timer(pace(), refresh_timer, ++refreshes_);
 }
@@ -192,10 +198,13 @@ std::uint64_t stage_peer::busy() const {
   return busy_weight_ > 0 ? static_cast<std::uint64_t>(busy_ / busy_weight_ * 1e6) : 0;
 }
 
-/// Two peers of a stage write the summary, so that it outlives one of them.
+/// Some peers of a stage write the summary, so that it outlives one of them. A peer that has just
+/// begun to serve does not know the others. If each wrote one, a swarm that begins would have as
+/// many summaries as peers.
 bool stage_peer::writes_summary() const {
-  constexpr std::ptrdiff_t writers = 2;
-  return std::distance(others_.begin(), others_.lower_bound(here().id())) < writers;
+  if (!has_looked_) return false;
+  return std::distance(others_.begin(), others_.lower_bound(here().id())) <
+         static_cast<std::ptrdiff_t>(summary_writers);
 }
 
 void stage_peer::publish() {
@@ -225,7 +234,9 @@ void stage_peer::receive(const found& m) {
       const auto peer = here().peer_of(caf::actor_cast<caf::strong_actor_ptr>(each->address));
       const auto told = trainers_.find(peer);
       const bool newer = told != trainers_.end() && told->second.version > record->version;
-      read[peer] = newer ? told->second : *record;
+      read[peer] =
+          newer ? told->second
+                : trainer_record{record->closed_for(stage_), record->samples, record->version, {}};
     }
     trainers_ = std::move(read);
     return decide();
@@ -242,6 +253,7 @@ void stage_peer::receive(const found& m) {
   others_ = std::move(read);
   reads_own_ = false;
   ++looked_;
+  if (state_ && !std::exchange(has_looked_, true) && writes_summary()) publish();
   if (std::exchange(may_move_, false)) consider_move();
   decide();
 }
@@ -321,6 +333,7 @@ void stage_peer::adopt(state_ptr state, std::uint64_t bytes) {
   state_ = std::move(state);
   mode_ = mode::serving;
   attempts_ = 0;
+  has_looked_ = false;
   here().observe(stage_joined{stage_, state_->epoch, bytes});
   if (bytes > 0) here().observe(adopted{state_->epoch, state_->id, bytes});
   tell(peer_phase::computing);
@@ -463,7 +476,7 @@ bool stage_peer::batch_is_closed() const {
 /// When all trainers seem to have closed the batch, the records say whether they have.
 void stage_peer::receive(const trainer_progress& m) {
   if (!state_ || sender_peer() == 0) return;
-  trainers_[sender_peer()] = {m.closed, m.samples, m.version};
+  trainers_[sender_peer()] = {m.closed, m.samples, m.version, {}};
   if (!batch_is_closed()) return decide();
   read_own_stage();
   read_trainers();
@@ -532,7 +545,10 @@ void stage_peer::start_round() {
   // Otherwise a second group of the stage would lose its gradients.
   if (attempts_ == 0) tries_since_ = now();
   const auto waited = now() - tries_since_;
-  request.known_samples = waited < options_.batch_timeout ? std::max(known, whole_batch()) : known;
+  // The record of a dead peer lives on. Other peers have computed its gradients again, so `known`
+  // may have them twice, and no group has more than the batch.
+  const auto whole = whole_batch();
+  request.known_samples = waited < options_.batch_timeout ? whole : std::min(known, whole);
   if (waited < 2 * options_.batch_timeout) request.quorum = request.known_samples;
   // Peers without gradients are not in a quorum, but they need the step.
   request.grace = 2 * options_.refresh;

@@ -14,8 +14,9 @@
 // peers again. After `batch_timeout` without a whole batch, the peers take all gradients that are
 // known, and after twice that time those of any half.
 //
-// With `rebalance_every`, the peers read the loads of all stages that often. The peer that
-// rebalancing.hpp names moves after its next step, when it holds no gradient, if that helps. It
+// With `rebalance_every`, the peers that write a stage's summary read the loads of all stages that
+// often. They tell the peer that rebalancing.hpp names, and that peer reads the loads itself. The
+// peer moves after its next step, when it holds no gradient, if that helps. It
 // downloads the state of its new stage. Before, it announces the move in its record. It stays if
 // its stage would be empty without it and the others that have announced a move.
 //
@@ -45,6 +46,9 @@
 #include <vector>
 
 namespace shoal::actors {
+
+/// The peers of a stage that write its summary.
+inline constexpr std::uint64_t summary_writers = 2;
 
 /// How much longer a backward pass takes than a forward pass: it computes the forward pass again.
 inline constexpr double backward_size = 3;
@@ -124,6 +128,7 @@ private:
   void receive(const stage_state_request& m);
   void receive(const stage_state& m);
   void receive(const found& m);
+  void receive(const stage_move_hint& m);
   void forget_donor();
   void refuse(const stage_task& m, task_refusal why);
   void start_job();
@@ -151,6 +156,7 @@ private:
   std::optional<std::uint64_t> epoch_elsewhere() const;
   void take_stage(std::uint32_t stage);
   std::optional<stage_move> due_transfer() const;
+  void look_at_loads();
   void consider_move();
   void move_if_due();
 
@@ -161,8 +167,8 @@ private:
   gradient_book book_;
   std::deque<job> waiting_;
   std::shared_ptr<job> running_;
-  std::map<peer_id, known_peer> others_; // the others of the stage
-  std::map<peer_id, trainer_record> trainers_;
+  std::map<peer_id, known_peer> others_;       // the others of the stage
+  std::map<peer_id, trainer_record> trainers_; // as far as this stage is concerned
   std::uint32_t looked_ = 0; // answers about the own stage since the peer has begun to join
   caf::actor group_, donor_;
   std::uint64_t state_asks_ = 0;
@@ -188,9 +194,11 @@ private:
   std::uint64_t least_epoch_ = 0;     // the epoch that the peer had in the stage it has left
   // Before a round the peer waits for these records, and before a move for those of its stage.
   bool reads_own_ = false, reads_trainers_ = false, may_move_ = false;
-  bool rebalances_ = false;   // the time of a move has come, and the summaries are being read
-  duration read_{};           // the time of that look-up
-  std::uint32_t choices_ = 0; // looks at the loads before the peer has chosen a stage
+  bool has_looked_ = false; // at its stage, since it serves there
+  bool rebalances_ = false; // the time of a move has come, and the summaries are being read
+  duration read_{};         // the last look at the own stage, or at the summaries in its place
+  std::optional<duration> hinted_; // the last hint that the peer has followed
+  std::uint32_t choices_ = 0;      // looks at the loads before the peer has chosen a stage
 };
 
 } // namespace shoal::actors

@@ -16,10 +16,12 @@ void stage_peer::receive_summaries(const found& m) {
   totals_.assign(stages, {});
   epochs_.resize(stages);
   std::vector<std::int64_t> ends(stages);
+  std::uint64_t writers = 0; // of the own stage's summary
   for (const auto& each : m.records) {
     const auto summary = stage_summary::unpack(each->value);
-    if (!summary || summary->stage >= stages || each->expires_utc_ns <= ends[summary->stage])
-      continue;
+    if (!summary || summary->stage >= stages) continue;
+    if (summary->stage == stage_) ++writers;
+    if (each->expires_utc_ns <= ends[summary->stage]) continue;
     ends[summary->stage] = each->expires_utc_ns;
     totals_[summary->stage] = {static_cast<double>(summary->busy), summary->peers};
     auto& highest = epochs_[summary->stage];
@@ -27,10 +29,25 @@ void stage_peer::receive_summaries(const found& m) {
   }
   if (mode_ == mode::choosing) return choose_stage();
   if (mode_ == mode::joining) return join();
-  // Otherwise the look was that of a peer that joined, and the loads of its swarm may be new.
-  if (!std::exchange(rebalances_, false) || !state_ || moves_to_ || !due_transfer()) return;
-  may_move_ = true;
-  read_own_stage();
+  if (!state_) return;
+  // The stage has gone on without this peer, or a writer of its summary is gone.
+  const auto& own = totals_[stage_];
+  bool reads = epochs_[stage_] > state_->epoch || writers < std::min(summary_writers, own.peers);
+  if (std::exchange(rebalances_, false) && !moves_to_ && due_transfer()) may_move_ = reads = true;
+  if (reads) read_own_stage();
+}
+
+void stage_peer::look_at_loads() {
+  rebalances_ = true;
+  read_stages();
+}
+
+void stage_peer::receive(const stage_move_hint& m) {
+  if (m.stage != stage_ || !state_ || moves_to_) return;
+  // Each writer sends a hint. A peer that sends one after the other makes no more work.
+  if (hinted_ && now() - *hinted_ < options_.rebalance_every / 2) return;
+  hinted_ = now();
+  look_at_loads();
 }
 
 /// Several newcomers read the same records, so they spread over the stages that may be lost soon.
@@ -74,7 +91,12 @@ void stage_peer::consider_move() {
   std::vector<stage_load> own{{here().id(), stage_, static_cast<double>(busy())}};
   for (const auto& [peer, one] : others_)
     own.push_back({peer, stage_, static_cast<double>(one.record.busy)});
-  if (mover_of(own, stage_) != here().id()) return;
+  const auto mover = mover_of(own, stage_);
+  if (mover != here().id()) {
+    if (const auto who = others_.find(mover); writes_summary() && who != others_.end())
+      send(who->second.address, stage_move_hint{stage_});
+    return;
+  }
   moves_to_ = due->to;
   announced_ = now();
   publish();
@@ -98,6 +120,7 @@ void stage_peer::move_if_due() {
   mode_ = mode::joining;
   tell(peer_phase::joining);
   others_.clear();
+  trainers_.clear();
   alone_since_ = now();
   looked_ = 0;
   busy_ = busy_weight_ = 0;

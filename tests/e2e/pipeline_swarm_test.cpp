@@ -75,7 +75,7 @@ TEST_CASE("hosts that come and go cost a pipeline no sample") {
   auto what = small(write_text(folder));
   what.hosts = 12;
   what.steps = 60;
-  what.lifetime = std::chrono::minutes(4);
+  what.lifetime = std::chrono::minutes(2);
   what.downtime = std::chrono::seconds(10);
   const auto [outcome, s] = run(what);
   CHECK(outcome.errors.empty());

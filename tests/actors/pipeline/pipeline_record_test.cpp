@@ -26,7 +26,8 @@ void check_bytes_of(const Record& one) {
 TEST_CASE("records of a pipeline are read as they were written, and other bytes are refused") {
   check_bytes_of(stage_record{3, 17, {1, 2}, 64, 500'000, true});
   check_bytes_of(stage_summary{3, 17, 125, 500'000});
-  check_bytes_of(trainer_record{17, 64, 9});
+  check_bytes_of(trainer_record{17, 64, 9, {}});
+  check_bytes_of(trainer_record{17, 64, 9, {0, 5, 4095}});
 }
 
 TEST_CASE("a record of a stage that no pipeline has is refused") {

@@ -17,9 +17,11 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -53,6 +55,28 @@ payload batch_bytes(std::uint64_t first, std::uint64_t count) {
   return bytes_of(all, first, count);
 }
 
+/// Reads a key of the directory once.
+class reader final : public protocol_actor {
+public:
+  reader(caf::actor_config& config, host& on, caf::actor dht, std::string key,
+         std::shared_ptr<found> into)
+      : protocol_actor(config, on), dht_(std::move(dht)), key_(std::move(key)),
+        into_(std::move(into)) {}
+  caf::behavior make_behavior() override {
+    send(dht_, lookup{key_, address(), 0});
+    return {[this](const found& m) { *into_ = m; }};
+  }
+  void on_exit() override {
+    dht_ = nullptr;
+    protocol_actor::on_exit();
+  }
+
+private:
+  caf::actor dht_;
+  std::string key_;
+  std::shared_ptr<found> into_;
+};
+
 struct lab_options {
   std::uint32_t stages = 4;
   std::vector<std::size_t> peers = std::vector<std::size_t>(stages, 2);
@@ -62,6 +86,7 @@ struct lab_options {
   sample_reader samples = batch_bytes;
   duration rebalance_every{};
   duration sample_time = 10ms;
+  duration record_lifetime = 10s;
   std::uint64_t seed = 1;
 };
 
@@ -112,6 +137,7 @@ public:
     config.target_batch = batch;
     config.rebalance_every = how.rebalance_every;
     config.sample_time = how.sample_time;
+    config.record_lifetime = how.record_lifetime;
     config.on_step = [this](std::uint32_t at, const state_ptr& state) {
       if (state->epoch >= states[at]->epoch) states[at] = state;
     };
@@ -119,6 +145,15 @@ public:
     peers.push_back(&host);
     world.spawn<stage_peer>(host, std::move(config));
     return host;
+  }
+
+  /// The records under the key, now.
+  found read(const std::string& key) {
+    auto out = std::make_shared<found>();
+    auto& host = world.add_host(fmt::format("reader-{}", readers_++));
+    world.spawn<reader>(host, directory_, key, out);
+    world.run_for(100ms);
+    return *out;
   }
 
   bool done() const {
@@ -151,6 +186,7 @@ public:
 private:
   caf::actor directory_;
   std::vector<state_ptr> initial_;
+  int readers_ = 0;
 };
 
 /// The parameters after the same batches on one machine.
@@ -274,6 +310,49 @@ TEST_CASE("newcomers turn from a dead donor, whose record lives on, to another o
   CHECK(asked == late);
   for (const auto& [peer, seen] : lab.world.observed<stage_joined>()) late.erase(peer);
   CHECK(late.empty());
+}
+
+TEST_CASE("a death after the end of a batch holds up its own stage, and that stage not for long") {
+  pipeline_lab lab({.epochs = 2, .sample_time = 1s, .record_lifetime = 10min});
+  // The record of the dead peer says for long that it has gradients.
+  auto& victim = *lab.peers.back();
+  std::optional<duration> killed;
+  lab.world.on_probe = [&](mini_host& host, std::string_view at) {
+    if (&host != &victim || at != probes::matchmaking_begun || killed) return;
+    killed = lab.world.now();
+    host.kill();
+  };
+  while (!killed) lab.world.run_for(20ms);
+  const auto has_stepped = [&](std::uint32_t stage) { return lab.states[stage]->epoch > 0; };
+  const auto wait = [&](std::uint32_t stage) {
+    while (!has_stepped(stage)) lab.world.run_for(20ms);
+    return lab.world.now() - *killed;
+  };
+  CHECK(std::max({wait(0), wait(1), wait(2)}) < 5s);
+  CHECK(!has_stepped(3));
+  CHECK(wait(3) < 50s);
+  CHECK(lab.world.observed<batch_reopened>().size() == 1);
+  lab.run();
+  CHECK(distance(lab.parameters(), alone(2)) < 1e-6);
+  check_counts(lab);
+}
+
+TEST_CASE(
+    "two peers of each stage write its summary, also while the swarm begins and after a death") {
+  pipeline_lab lab({.peers = {6, 5, 4, 1}, .epochs = 200});
+  const auto writers = [&] {
+    std::map<std::uint32_t, std::size_t> out;
+    for (const auto& each : lab.read(summaries_key("r")).records)
+      ++out[stage_summary::unpack(each->value).value().stage];
+    return out;
+  };
+  using counts = std::map<std::uint32_t, std::size_t>;
+  lab.world.run_for(2s);
+  CHECK(writers() == counts{{0, 2}, {1, 2}, {2, 2}, {3, 1}});
+  // The peers with the lowest numbers are the writers.
+  lab.peers[0]->kill();
+  lab.world.run_for(30s);
+  CHECK(writers() == counts{{0, 2}, {1, 2}, {2, 2}, {3, 1}});
 }
 
 TEST_CASE("a peer of an idle stage moves to the stage that all wait for") {
