@@ -300,10 +300,11 @@ void butterfly::reduce(std::uint32_t p) {
   while (part.reduction && !finished_) {
     auto next = part.reduction->next();
     if (!next) return;
-    for (auto m : next->refused) {
+    const auto& [faulty, outliers] = next->refused;
+    for (const auto m : faulty)
       io_.suspect(group_.members[m].peer, "contribution with values that cannot be averaged");
-      if (trouble_ == reason::none) trouble_ = reason::bad_message;
-    }
+    if (trouble_ == reason::none && !(faulty.empty() && outliers.empty()))
+      trouble_ = reason::bad_message;
     if (next->senders.empty())
       return fail(trouble_ == reason::none ? reason::sender_lost : trouble_);
     auto wire = layout_.to_wire(replying(), p, next->chunk, next->values);

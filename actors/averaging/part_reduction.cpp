@@ -184,12 +184,17 @@ std::span<float> part_reduction::room(std::uint64_t offset, std::uint64_t bytes)
   return values_.floats().subspan(first_ + offset / 4, bytes / 4);
 }
 
-void part_reduction::refuse_huge(std::vector<contribution>& from,
-                                 std::vector<std::uint32_t>& refused) {
+void part_reduction::leave_out(const refusals& refused) {
+  for (const auto member : refused.faulty) leave_out(member);
+  for (const auto member : refused.outliers) leave_out(member);
+}
+
+void part_reduction::refuse_huge(std::vector<contribution>& from, refusals& refused) {
   if (max_norm_ratio_ <= 0) return;
   std::vector<double> squares;
   for (const auto& one : from) squares.push_back(square_of(one.values));
-  auto most = most_norm * most_norm;
+  constexpr auto possible = most_norm * most_norm;
+  auto most = possible;
   if (from.size() >= 3) {
     auto sorted = squares;
     // A square that is no number comes last.
@@ -206,7 +211,7 @@ void part_reduction::refuse_huge(std::vector<contribution>& from,
     if (squares[i] <= most)
       from[kept++] = from[i];
     else
-      refused.push_back(from[i].member);
+      (squares[i] <= possible ? refused.outliers : refused.faulty).push_back(from[i].member);
   }
   from.resize(kept);
 }
@@ -214,8 +219,7 @@ void part_reduction::refuse_huge(std::vector<contribution>& from,
 /// Writes the aggregate and returns the members in it; none if no values can be had. Adds senders
 /// of values that cannot be aggregated to `refused`.
 std::vector<std::uint32_t> part_reduction::aggregate(std::vector<contribution> from,
-                                                     std::span<float> out,
-                                                     std::vector<std::uint32_t>& refused) {
+                                                     std::span<float> out, refusals& refused) {
   refuse_huge(from, refused);
   aggregator_->open(out.size(), weights_);
   for (const auto& [member, values] : from)
@@ -229,7 +233,7 @@ std::vector<std::uint32_t> part_reduction::aggregate(std::vector<contribution> f
     SHOAL_CHECK(found != from.end(), "an aggregator refuses only members that were added");
     from.erase(found);
     aggregator_->leave_out(*bad);
-    refused.push_back(*bad);
+    refused.faulty.push_back(*bad);
   }
   reduced_unit unit{out, 0, std::accumulate(weights_.begin(), weights_.end(), std::uint64_t{0}),
                     from.size()};
@@ -249,7 +253,7 @@ std::optional<part_reduction::reduced> part_reduction::next() {
   const auto chunk = ready_.front();
   ready_.pop_front();
   auto out = reduce_chunk(chunk);
-  for (auto member : out.refused) leave_out(member);
+  leave_out(out.refused);
   return out;
 }
 
@@ -311,7 +315,7 @@ void part_reduction::reduce_part() {
   }
   if (size_only_) return;
   senders_ = aggregate(std::move(from), room(0, grid_.part_bytes), refused_);
-  for (auto member : refused_) leave_out(member);
+  leave_out(refused_);
 }
 
 } // namespace shoal::actors

@@ -14,7 +14,8 @@
 //
 // Values that would be all of the result. A unit refuses a sender whose norm is above 1e18, or
 // above max_norm_ratio times the upper median of the senders' norms. With two senders nobody can
-// say whose values are too large, so the second rule begins with three. It is the upper median
+// say whose values are too large, so the second rule begins with three. Values that break only the
+// second rule make nobody suspect, because an honest gradient can explode. It is the upper median
 // because small values cost nothing: with the lower one, half of the senders could have the others
 // refused. A unit of a few values, such as the end of a part, has a median that
 // says little. So do values that most batches do not touch. So the median counts for each value at
@@ -65,13 +66,19 @@ struct round_extent {
 
 class part_reduction {
 public:
+  struct refusals {
+    /// Their values cannot be averaged, which no honest sender's can be.
+    std::vector<std::uint32_t> faulty;
+    /// Their values are far longer than those of the others. The gradient of an honest host that
+    /// explodes is, too.
+    std::vector<std::uint32_t> outliers;
+  };
   struct reduced {
     std::uint32_t chunk = 0;
     payload values;
     /// Empty if no sender's data can be had; then there are no values.
     std::vector<std::uint32_t> senders;
-    /// Senders of values that cannot be averaged; they are left out from now on.
-    std::vector<std::uint32_t> refused;
+    refusals refused; ///< these senders are left out from now on
   };
   enum class taken : std::uint8_t { yes, too_late, wrong };
 
@@ -116,7 +123,7 @@ private:
     std::uint32_t member = 0;
     std::span<const float> values;
   };
-  void refuse_huge(std::vector<contribution>& from, std::vector<std::uint32_t>& refused);
+  void refuse_huge(std::vector<contribution>& from, refusals& refused);
   bool has(const open_chunk& chunk, std::uint32_t member) const;
   bool by_part() const { return how_->unit == aggregation_unit::part; }
   chunk_set expect(const chunk_set& chunks, duration now);
@@ -124,7 +131,8 @@ private:
   pieces take(std::uint32_t chunk);
   std::span<float> room(std::uint64_t offset, std::uint64_t bytes);
   std::vector<std::uint32_t> aggregate(std::vector<contribution> from, std::span<float> out,
-                                       std::vector<std::uint32_t>& refused);
+                                       refusals& refused);
+  void leave_out(const refusals& refused);
   reduced reduce_chunk(std::uint32_t chunk);
   void reduce_part();
   std::optional<reduced> next_of_part();
@@ -148,7 +156,7 @@ private:
   chunk_set wanted_;                                  // chunks that next() returns
   std::uint32_t incomplete_ = 0;                      // chunks with missing pieces
   std::optional<std::vector<std::uint32_t>> senders_; // set once the part is reduced
-  std::vector<std::uint32_t> refused_;                // not yet returned by next()
+  refusals refused_;                                  // not yet returned by next()
 };
 
 } // namespace shoal::actors

@@ -146,8 +146,8 @@ TEST_CASE("by part, the sender of a value that is not finite is in no chunk and 
   const auto first = part.next(), second = part.next();
   REQUIRE(first);
   REQUIRE(second);
-  CHECK(first->refused == std::vector<std::uint32_t>{0});
-  CHECK(second->refused.empty());
+  CHECK(first->refused.faulty == std::vector<std::uint32_t>{0});
+  CHECK(second->refused.faulty.empty());
   CHECK(first->senders == std::vector<std::uint32_t>{1});
   CHECK(values_of(second->values) == std::vector<float>{5, 5});
 }

@@ -121,7 +121,7 @@ TEST_CASE("a sender of values that are not finite is left out of that chunk and 
   part.add(1, 1, floats({2, 2}), 0s);
   auto first = part.next();
   REQUIRE(first);
-  CHECK(first->refused == std::vector<std::uint32_t>{0});
+  CHECK(first->refused.faulty == std::vector<std::uint32_t>{0});
   CHECK(first->senders == std::vector<std::uint32_t>{1});
   auto second = part.next();
   REQUIRE(second);
@@ -857,7 +857,12 @@ TEST_CASE("a vote and a decline of one member are a proof against it") {
         "0 says of peer 103: two signed statements that contradict each other");
 }
 
-TEST_CASE("values that would be all of the mean are refused, and their sender is named") {
+TEST_CASE("values that would be all of the mean are refused, and impossible ones are suspicious") {
+  using list = std::vector<std::uint32_t>;
+  struct seen {
+    list outliers, faulty;
+    bool operator==(const seen&) const = default;
+  };
   const auto reduce = [](std::vector<float> values, double ratio) {
     averaging_config how;
     how.max_norm_ratio = ratio;
@@ -865,18 +870,20 @@ TEST_CASE("values that would be all of the mean are refused, and their sender is
     part.open({true}, 0s);
     for (std::uint32_t m = 0; m < values.size(); ++m)
       part.add(m, 0, floats({values[m], values[m]}), 0s);
-    return part.next()->refused;
+    const auto refused = part.next()->refused;
+    return seen{refused.outliers, refused.faulty};
   };
-  using list = std::vector<std::uint32_t>;
-  CHECK(reduce({1, 2, 1999}, 1000) == list{});
-  CHECK(reduce({1, 2, 2001}, 1000) == list{2});
-  CHECK(reduce({1, 2, 2001}, 0) == list{});
-  CHECK(reduce({1, 2001}, 1000) == list{}); // who of two is wrong?
-  CHECK(reduce({1, 1e18f}, 1000) == list{1});
-  CHECK(reduce({0, 0, 5}, 1000) == list{}); // a chunk that most batches do not touch
+  CHECK(reduce({1, 2, 1999}, 1000) == seen{});
+  // The gradient of an honest host may have exploded.
+  CHECK(reduce({1, 2, 2001}, 1000) == seen{{2}, {}});
+  CHECK(reduce({1, 2, 2001}, 0) == seen{});
+  CHECK(reduce({1, 2001}, 1000) == seen{}); // who of two is wrong?
+  CHECK(reduce({1, 1e18f}, 1000) == seen{{}, {1}});
+  CHECK(reduce({1, 2, 1e18f}, 1000) == seen{{}, {2}});
+  CHECK(reduce({0, 0, 5}, 1000) == seen{}); // a chunk that most batches do not touch
   // Small values do not have the others refused, unless they are the majority.
-  CHECK(reduce({1e-6f, 1e-6f, 1, 1}, 1000) == list{});
-  CHECK(reduce({1, 1, 1e30f, 1e30f}, 1000) == (list{2, 3}));
+  CHECK(reduce({1e-6f, 1e-6f, 1, 1}, 1000) == seen{});
+  CHECK(reduce({1, 1, 1e30f, 1e30f}, 1000) == seen{{}, {2, 3}});
 }
 
 TEST_CASE("the few values at the end of a part are measured by the values before them") {
@@ -889,8 +896,11 @@ TEST_CASE("the few values at the end of a part are measured by the values before
       // The gradient of a bias that is zero but for rounding.
       part.add(m, 1, floats({m == 2 ? last : 1e-8f}), 0s);
     }
-    CHECK(part.next()->refused.empty());
-    return part.next()->refused;
+    const auto first = part.next()->refused;
+    CHECK((first.faulty.empty() && first.outliers.empty()));
+    const auto end = part.next()->refused;
+    CHECK(end.faulty.empty());
+    return end.outliers;
   };
   using list = std::vector<std::uint32_t>;
   CHECK(refused_at_the_end(1e-4f) == list{});
