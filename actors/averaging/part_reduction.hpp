@@ -67,10 +67,10 @@ struct round_extent {
 class part_reduction {
 public:
   struct refusals {
-    /// Their values cannot be averaged, which no honest sender's can be.
+    /// Senders of values that cannot be averaged. No honest member sends such values.
     std::vector<std::uint32_t> faulty;
-    /// Their values are far longer than those of the others. The gradient of an honest host that
-    /// explodes is, too.
+    /// Senders of values that are far longer than those of the others. The gradient of an honest
+    /// member can explode.
     std::vector<std::uint32_t> outliers;
   };
   struct reduced {

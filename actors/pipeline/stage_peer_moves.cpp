@@ -16,7 +16,7 @@ void stage_peer::receive_summaries(const found& m) {
   totals_.assign(stages, {});
   epochs_.resize(stages);
   std::vector<std::int64_t> ends(stages);
-  std::uint64_t writers = 0; // of the own stage's summary
+  std::uint64_t writers = 0; // the peers that have written the own stage's summary
   for (const auto& each : m.records) {
     const auto summary = stage_summary::unpack(each->value);
     if (!summary || summary->stage >= stages) continue;

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -71,6 +72,18 @@ TEST_CASE("a run without --out says that nothing was kept") {
   CHECK(here.shoal("run s.yaml -q").has("Nothing was kept; --out DIR keeps the run"));
   CHECK(!here.shoal("run s.yaml -q --json").has("kept"));
   CHECK(!here.shoal("run s.yaml -q --out r").has("was kept"));
+}
+
+TEST_CASE("a run that cannot have a page says so before it begins") {
+  workplace here;
+  setenv("SHOAL_PAGE", "/no/such/page.html", 1);
+  const auto seen = here.shoal("run s.yaml --out r");
+  const auto without = here.shoal("run s.yaml --out r2 --no-report");
+  unsetenv("SHOAL_PAGE");
+  CHECK(seen.status == 0);
+  CHECK(seen.text.starts_with("warning: there will be no report.html: the page was not built "
+                              "('/no/such/page.html' is not there)"));
+  CHECK(!without.has("warning"));
 }
 
 TEST_CASE("the expectations of a scenario are not judged when the run is ended early") {
