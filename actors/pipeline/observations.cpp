@@ -32,6 +32,11 @@ std::string stage_left::logged_fields() const {
   return fmt::format(R"("from":{},"to":{})", from, to);
 }
 
+std::string stage_worked::logged_fields() const {
+  return fmt::format(R"("stage":{},"over_ns":{},"computed_ns":{})", stage, over.count(),
+                     computed.count());
+}
+
 std::string gradients_dropped::logged_fields() const {
   return fmt::format(R"("stage":{},"epoch":{},"samples":{})", stage, epoch, samples);
 }

@@ -61,6 +61,14 @@ struct stage_left {
   std::string logged_fields() const;
 };
 
+/// The load of a peer of a stage. The peer has computed for `computed` of the last `over`.
+struct stage_worked {
+  static constexpr std::string_view observed_as = "stage_worked";
+  std::uint32_t stage = 0;
+  duration over{}, computed{};
+  std::string logged_fields() const;
+};
+
 /// A peer has thrown away gradients that had counted, because its stage went on without it.
 struct gradients_dropped {
   static constexpr std::string_view observed_as = "gradients_dropped";

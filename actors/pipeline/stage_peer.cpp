@@ -102,6 +102,13 @@ void stage_peer::tell(peer_phase phase) {
       phase_changed{phase, state_ ? state_->epoch : 0, state_ ? state_->id : state_id{}});
 }
 
+/// Observers see the load as often as other peers do. Without `state_` the peer has no stage yet.
+void stage_peer::tell_load() {
+  const auto over = now() - std::exchange(told_load_, now());
+  const auto computed = std::exchange(untold_work_, {});
+  if (state_ && over > duration{}) here().observe(stage_worked{stage_, over, computed});
+}
+
 caf::behavior stage_peer::make_behavior() {
   tell(peer_phase::joining);
   refresh();
@@ -163,6 +170,7 @@ void stage_peer::refresh() {
     busy_weight_ += weight * (1 - busy_weight_);
   }
   publish();
+  if (now() - told_load_ >= options_.record_lifetime / 3) tell_load();
   // The writers of a summary need new records. The others look now and then, in case they have
   // missed a message. The summaries show whether they have.
   const bool waits = !state_ || attempts_ > 0 || !has_looked_;
@@ -330,6 +338,7 @@ void stage_peer::receive(const stage_state& m) {
 }
 
 void stage_peer::adopt(state_ptr state, std::uint64_t bytes) {
+  tell_load(); // from now on, work is that of the stage
   state_ = std::move(state);
   mode_ = mode::serving;
   attempts_ = 0;
@@ -423,6 +432,7 @@ void stage_peer::computed() {
   if (!done) return;
   here().probe(pipeline_probes::task_computed);
   computed_time_ += done->time;
+  untold_work_ += done->time;
   auto& m = done->what;
   if (!state_ || m.epoch != state_->epoch || mode_ != mode::serving) {
     refuse(m, task_refusal::epoch);

@@ -122,6 +122,7 @@ private:
   };
 
   void tell(peer_phase phase);
+  void tell_load();
   void receive(const stage_task& m);
   void receive(const stage_count& m);
   void receive(const trainer_progress& m);
@@ -182,6 +183,8 @@ private:
   double busy_ = 0, busy_weight_ = 0;
   duration computed_time_{}; // since the last refresh
   duration refreshed_{};     // the time of that
+  duration untold_work_{};   // computed since the last observation of the load
+  duration told_load_{};     // the time of that
   // By stage, from the last look at the summaries. Empty before the first one.
   std::vector<stage_total> totals_;
   std::optional<std::uint32_t> moves_to_;

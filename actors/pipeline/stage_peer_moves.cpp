@@ -113,6 +113,7 @@ void stage_peer::move_if_due() {
   }
   send(options_.dht, withdraw{stage_key(options_.run, stage_), host_subkey(here())});
   send(options_.dht, withdraw{summaries_key(options_.run), host_subkey(here())});
+  tell_load();
   here().observe(stage_left{stage_, *to});
   stage_ = *to;
   least_epoch_ = state_->epoch;

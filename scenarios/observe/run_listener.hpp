@@ -70,6 +70,13 @@ struct heard_expert {
   std::uint64_t requests = 0, rows = 0; ///< in a batch
 };
 
+/// The load of a host of a pipeline. It computed for `computed` of the time `over` until now.
+struct heard_work {
+  std::string_view host;
+  std::uint32_t stage = 0;
+  duration over{}, computed{};
+};
+
 struct case_event;
 struct guarded_round;
 
@@ -102,6 +109,7 @@ public:
   /// The host holds this stage of a pipeline from now on. Empty: it leaves its stage for another.
   virtual void stage_held(duration time, std::string_view host,
                           std::optional<std::uint32_t> stage) = 0;
+  virtual void stage_worked(duration time, const heard_work& what) = 0;
   /// Something has happened to an expert of a mixture.
   virtual void expert(duration time, const heard_expert& what) = 0;
   virtual void transfer(const heard_transfer& what) = 0;
@@ -132,6 +140,7 @@ public:
   void case_event(const scenarios::case_event&) override {}
   void guarded_round(const scenarios::guarded_round&) override {}
   void stage_held(duration, std::string_view, std::optional<std::uint32_t>) override {}
+  void stage_worked(duration, const heard_work&) override {}
   void expert(duration, const heard_expert&) override {}
   void transfer(const heard_transfer&) override {}
   bool wants_traffic() override { return false; }

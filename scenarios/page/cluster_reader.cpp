@@ -160,6 +160,13 @@ public:
       to.stage_held(at, host, stage);
     });
   }
+  void stage_worked(duration time, const heard_work& what) override {
+    later(time, [what, host = std::string(what.host)](duration at, run_listener& to) {
+      heard_work moved = what;
+      moved.host = host;
+      to.stage_worked(at, moved);
+    });
+  }
   void expert(duration time, const heard_expert& what) override {
     later(time, [what, host = std::string(what.host),
                  expert = std::string(what.expert)](duration at, run_listener& to) {

@@ -181,53 +181,57 @@ result<void> read_log(const fs::path& directory, bool local, run_listener& into,
                 held.at("members"), outcome, reason, held.at("first_of_two"), held.at("samples")});
     held = nullptr;
   };
-  const auto read =
-      read_events(directory,
-                  {"host_started", "host_killed", "phase_changed", "round_ended", "round",
-                   "contributed", "fault_begins", "fault_ends", "stage_joined", "stage_left",
-                   "expert_held", "expert_given_up", "expert_batch_done", "experts_copied"},
-                  [&](const json& line) {
-                    const std::string what = line.at("what");
-                    const duration time = ns(line.at("time_ns"));
-                    const bool last_end = what == "round_ended" && !held.is_null() &&
-                                          held.at("group") == line.at("group");
-                    if (!last_end) tell_held();
-                    if (what != "round") lives_until(time);
-                    if (what == "host_started" || what == "host_killed") {
-                      const std::string actor = line.at("host");
-                      const std::string_view host = host_of(actor);
-                      if (lives || host.starts_with("shard-") || host.starts_with("relay.")) return;
-                      if (what == "host_started")
-                        into.host_started(time, host);
-                      else
-                        into.host_ended(time, host, "killed");
-                    } else if (what == "phase_changed") {
-                      const std::string host = line.at("host"), phase = line.at("phase");
-                      if (phase == "gone" && !lives) into.host_ended(time, host, "left");
-                      into.phase(time, host, phase);
-                    } else if (what == "stage_joined") {
-                      into.stage_held(time, line.at("host").get<std::string>(),
-                                      line.at("stage").get<std::uint32_t>());
-                    } else if (what == "stage_left") {
-                      into.stage_held(time, line.at("host").get<std::string>(), std::nullopt);
-                    } else if (what.starts_with("expert")) {
-                      tell_of_experts(time, what, line, into);
-                    } else if (what == "round_ended") {
-                      const std::string host = line.at("host"), group = line.at("group"),
-                                        outcome = line.at("outcome"), reason = line.at("reason");
-                      into.round_ended(time, {host, group, line.at("epoch"), outcome, reason});
-                      if (local) tell_own_round(line, contributed, into);
-                      tell_held();
-                    } else if (what == "round") {
-                      held = line;
-                    } else if (what == "contributed") {
-                      contributed[line.at("group").get<std::string>()] = line.at("samples");
-                    } else {
-                      const std::vector<std::string> hosts = line.at("hosts");
-                      into.fault(time, line.at("fault"), line.at("action").get<std::string>(),
-                                 what == "fault_begins", hosts);
-                    }
-                  });
+  const auto read = read_events(
+      directory,
+      {"host_started", "host_killed", "phase_changed", "round_ended", "round", "contributed",
+       "fault_begins", "fault_ends", "stage_joined", "stage_left", "stage_worked", "expert_held",
+       "expert_given_up", "expert_batch_done", "experts_copied"},
+      [&](const json& line) {
+        const std::string what = line.at("what");
+        const duration time = ns(line.at("time_ns"));
+        const bool last_end =
+            what == "round_ended" && !held.is_null() && held.at("group") == line.at("group");
+        if (!last_end) tell_held();
+        if (what != "round") lives_until(time);
+        if (what == "host_started" || what == "host_killed") {
+          const std::string actor = line.at("host");
+          const std::string_view host = host_of(actor);
+          if (lives || host.starts_with("shard-") || host.starts_with("relay.")) return;
+          if (what == "host_started")
+            into.host_started(time, host);
+          else
+            into.host_ended(time, host, "killed");
+        } else if (what == "phase_changed") {
+          const std::string host = line.at("host"), phase = line.at("phase");
+          if (phase == "gone" && !lives) into.host_ended(time, host, "left");
+          into.phase(time, host, phase);
+        } else if (what == "stage_joined") {
+          into.stage_held(time, line.at("host").get<std::string>(),
+                          line.at("stage").get<std::uint32_t>());
+        } else if (what == "stage_left") {
+          into.stage_held(time, line.at("host").get<std::string>(), std::nullopt);
+        } else if (what == "stage_worked") {
+          const std::string host = line.at("host");
+          into.stage_worked(
+              time, {host, line.at("stage"), ns(line.at("over_ns")), ns(line.at("computed_ns"))});
+        } else if (what.starts_with("expert")) {
+          tell_of_experts(time, what, line, into);
+        } else if (what == "round_ended") {
+          const std::string host = line.at("host"), group = line.at("group"),
+                            outcome = line.at("outcome"), reason = line.at("reason");
+          into.round_ended(time, {host, group, line.at("epoch"), outcome, reason});
+          if (local) tell_own_round(line, contributed, into);
+          tell_held();
+        } else if (what == "round") {
+          held = line;
+        } else if (what == "contributed") {
+          contributed[line.at("group").get<std::string>()] = line.at("samples");
+        } else {
+          const std::vector<std::string> hosts = line.at("hosts");
+          into.fault(time, line.at("fault"), line.at("action").get<std::string>(),
+                     what == "fault_begins", hosts);
+        }
+      });
   if (!read) return failure{read.error()};
   tell_held();
   lives_until(duration::max());

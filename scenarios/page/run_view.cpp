@@ -392,6 +392,12 @@ void run_view::stage_held(duration time, std::string_view host,
   seen.s.stages.holds(seen.s.axis, time.count(), seen.index, stage);
 }
 
+void run_view::stage_worked(duration time, const heard_work& what) {
+  const state::seen_host seen(*state_, time, what.host);
+  seen.s.stages.worked(seen.s.axis, time.count(), what.stage, what.over.count(),
+                       what.computed.count());
+}
+
 void run_view::expert(duration time, const heard_expert& what) {
   const state::seen_host seen(*state_, time, what.host);
   seen.s.experts.hears(seen.s.axis, time.count(), seen.index, what);

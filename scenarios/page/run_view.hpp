@@ -20,7 +20,7 @@
 //   traffic       bytes by host, region and class
 //   links         the share of each line's rate that bulk transfers used
 //   flows         bulk bytes from region to region over time, and the delays between regions
-//   stages        the hosts of each stage over time, and moves; only for pipelines
+//   stages        the hosts and the load of each stage over time, and moves; only for pipelines
 //   experts       who holds each expert, and its use over time; only for mixtures of experts
 //   growth        the samples of each host (or group) over time
 //   latest        the newest arrivals and ends of hosts
@@ -60,6 +60,7 @@ public:
   void guarded_round(const scenarios::guarded_round& what) override;
   void stage_held(duration time, std::string_view host,
                   std::optional<std::uint32_t> stage) override;
+  void stage_worked(duration time, const heard_work& what) override;
   void expert(duration time, const heard_expert& what) override;
   void transfer(const heard_transfer& what) override;
   bool wants_traffic() override;

@@ -3,6 +3,7 @@
 #include "scenarios/page/run_view_state.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <string>
 
@@ -18,7 +19,20 @@ std::string run_view::state::stages_text() const {
       const std::int64_t from = static_cast<std::int64_t>(bin) * axis.width();
       const std::int64_t width =
           std::max<std::int64_t>(1, std::min(axis.width(), axis.end() - from));
-      out.number(static_cast<double>(stage.get(bin, 0)) / static_cast<double>(width));
+      out.number(static_cast<double>(stage.get(bin, stage_columns::held)) /
+                 static_cast<double>(width));
+    }
+    out.close(']');
+  }
+  // The share of its hosts' time that they computed, by stage; null where no host has told it yet.
+  out.close(']').key("loads").open('[');
+  for (const auto& stage : stages.stages()) {
+    out.open('[');
+    for (std::size_t bin = 0; bin < axis.used(); ++bin) {
+      const auto known = stage.get(bin, stage_columns::known);
+      const auto share = static_cast<double>(stage.get(bin, stage_columns::computed)) /
+                         static_cast<double>(std::max<std::int64_t>(1, known));
+      out.number(known > 0 ? std::round(1000 * share) / 1000 : std::nan(""));
     }
     out.close(']');
   }

@@ -4,11 +4,16 @@
 
 namespace shoal::scenarios {
 
+time_bins<stage_columns::sums>& stage_columns::bins_of(std::uint32_t stage) {
+  if (stages_.size() <= stage) stages_.resize(stage + 1);
+  return stages_[stage];
+}
+
 /// Accounts for the time in which the host has held its stage.
 void stage_columns::close(const time_axis& axis, std::int64_t time, std::uint32_t host,
                           holder& of) {
   if (of.stage && time > of.since) {
-    stages_[*of.stage].spread(axis, of.since, time, 0, time - of.since);
+    stages_[*of.stage].spread(axis, of.since, time, held, time - of.since);
     places_[{*of.stage, host}].held += time - of.since;
   }
   of.since = std::max(of.since, time);
@@ -25,7 +30,7 @@ void stage_columns::holds(const time_axis& axis, std::int64_t time, std::uint32_
     of.stage.reset();
     return;
   }
-  if (stages_.size() <= *stage) stages_.resize(*stage + 1);
+  bins_of(*stage);
   places_[{*stage, host}].now = true;
   if (const auto from = std::exchange(of.left, std::nullopt); from && *from != *stage) {
     ++all_moves_;
@@ -34,6 +39,15 @@ void stage_columns::holds(const time_axis& axis, std::int64_t time, std::uint32_
   }
   of.stage = stage;
   of.since = time;
+}
+
+void stage_columns::worked(const time_axis& axis, std::int64_t time, std::uint32_t stage,
+                           std::int64_t over, std::int64_t computed) {
+  if (stage >= most_stages) return;
+  const auto from = std::max<std::int64_t>(0, time - over);
+  auto& bins = bins_of(stage);
+  bins.spread(axis, from, time, known, time - from);
+  bins.spread(axis, from, time, sum::computed, computed);
 }
 
 void stage_columns::gone(const time_axis& axis, std::int64_t time, std::uint32_t host) {

@@ -1,4 +1,5 @@
-// The hosts of each stage of a pipeline over time, and their moves. A plain state machine.
+// The hosts and the load of each stage of a pipeline over time, and the moves of hosts. A plain
+// state machine.
 #pragma once
 
 #include "scenarios/page/time_bins.hpp"
@@ -31,14 +32,20 @@ public:
   /// axis.reach(time) was called. A stage above `most_stages` is ignored.
   void holds(const time_axis& axis, std::int64_t time, std::uint32_t host,
              std::optional<std::uint32_t> stage);
+  /// A host of the stage computed for `computed` of the `over` (ns) until `time`.
+  void worked(const time_axis& axis, std::int64_t time, std::uint32_t stage, std::int64_t over,
+              std::int64_t computed);
   /// The host has ended, and with it its stage's state.
   void gone(const time_axis& axis, std::int64_t time, std::uint32_t host);
   /// Accounts for what is held now until the end of the axis.
   void settle(const time_axis& axis);
   void widen();
 
-  /// By stage: the time that hosts held it, in each bin.
-  const std::vector<time_bins<1>>& stages() const noexcept { return stages_; }
+  /// In each bin of a stage, in ns of all its hosts. `held`: the time in which they held the stage.
+  /// `known`: the part of that time whose load they told. `computed`: the part of that again in
+  /// which they computed.
+  enum sum : std::size_t { held, known, computed, sums };
+  const std::vector<time_bins<sums>>& stages() const noexcept { return stages_; }
   /// By stage and host.
   const std::map<std::pair<std::uint32_t, std::uint32_t>, place>& places() const noexcept {
     return places_;
@@ -51,9 +58,10 @@ private:
     std::optional<std::uint32_t> stage, left; ///< `left`: on the way to another stage
     std::int64_t since = 0;
   };
+  time_bins<sums>& bins_of(std::uint32_t stage);
   void close(const time_axis& axis, std::int64_t time, std::uint32_t host, holder& of);
 
-  std::vector<time_bins<1>> stages_;
+  std::vector<time_bins<sums>> stages_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, place> places_;
   std::map<std::uint32_t, holder> holders_;
   std::deque<move> moves_; // the latest ones

@@ -343,6 +343,81 @@ TEST_CASE("a pipeline of hosts that come and go learns text as one machine does"
   CHECK(std::filesystem::exists(folder / "run" / "final.ckpt"));
 }
 
+TEST_CASE("a pipeline with bottlenecks learns as one machine does, and its checkpoint goes on") {
+  const scratch_folder folder;
+  staged_swarm what;
+  what.files = write_text(folder);
+  const std::string wide = "{kind: transformer, layers: 4, heads: 2, dim: 16, context: 12";
+  what.workload = wide + ", bottlenecks: 4, maxout: 2}";
+  what.optimizer = "{kind: adamw, learning_rate: 0.02, beta2: 0.95}";
+  what.training = ", activations: blockwise8";
+  what.holders = 12;
+  what.epochs = 40;
+  what.churn = often;
+  scenarios::runner_options options;
+  options.out = (folder / "run").string();
+  const auto outcome = run_beside_one_machine(what.yaml(), options);
+  CHECK(outcome.summary.epochs == what.epochs);
+  CHECK(outcome.summary.peers.left > 5);
+  const auto& loss = outcome.summary.loss;
+  REQUIRE(loss.first);
+  REQUIRE(loss.final);
+  REQUIRE(loss.baseline);
+  CHECK(*loss.final < 0.7 * *loss.first);
+  CHECK(*loss.final == doctest::Approx(*loss.baseline).epsilon(0.03));
+
+  const auto saved = folder / "run" / "final.ckpt";
+  const auto written =
+      run_program({"generate", saved.string(), "--prompt", "the shoal ", "--tokens", "40"});
+  CHECK_MESSAGE(written.exit == 0, written.err);
+  CHECK(written.out.starts_with("the shoal "));
+  CHECK(written.out.size() > 45);
+  const auto served = run_program({"serve-model", saved.string()});
+  INFO(served.err);
+  CHECK(served.exit == 1);
+  CHECK(served.err.find("has a transformer with bottlenecks (workload.maxout), which only training "
+                        "and 'shoal generate' know") != std::string::npos);
+
+  what.training += fmt::format(", start_from: '{}'", saved.string());
+  what.epochs = 44;
+  const auto on = run_staged(what).run;
+  CHECK(on.summary().epochs == 44);
+  CHECK(*on.summary().loss.first == doctest::Approx(*loss.final).epsilon(1e-6));
+  // Another model is refused, by the check and by the run.
+  const auto refuses = [&](const std::string& workload, const std::string& text) {
+    what.workload = workload;
+    spill(folder / "next.yaml", what.yaml());
+    for (const char* command : {"check", "run"}) {
+      const auto said = run_program({command, (folder / "next.yaml").string()});
+      INFO(said.err);
+      CHECK(said.exit == 1);
+      CHECK(said.err.find(text) != std::string::npos);
+    }
+  };
+  refuses(wide + "}", "is of another model: it has transformer: bottlenecks 4, context 12");
+  refuses(wide + ", bottlenecks: 4, maxout: 4}", "layers 4, maxout 4, vocabulary 256");
+}
+
+TEST_CASE("activations behind bottlenecks take their part of the bytes, in 8 bits, too") {
+  const scratch_folder folder;
+  staged_swarm what;
+  what.files = write_text(folder);
+  what.epochs = 4;
+  const auto data_bytes = [&](const std::string& bottlenecks, const std::string& activations) {
+    what.workload =
+        "{kind: transformer, layers: 4, heads: 2, dim: 256, context: 12" + bottlenecks + "}";
+    what.training = ", activations: " + activations;
+    const auto run = run_staged(what).run;
+    CHECK(run.summary().samples == what.epochs * what.batch);
+    return static_cast<double>(run.summary().bytes_sent.data);
+  };
+  const std::string half = ", bottlenecks: 4, maxout: 2", quarter = ", bottlenecks: 4, maxout: 4";
+  const auto wide = data_bytes("", "none");
+  CHECK(data_bytes(half, "none") / wide == doctest::Approx(0.5).epsilon(0.05));
+  CHECK(data_bytes("", "blockwise8") / wide == doctest::Approx(0.25).epsilon(0.1));
+  CHECK(data_bytes(quarter, "blockwise8") / wide == doctest::Approx(0.0625).epsilon(0.1));
+}
+
 TEST_CASE("the check of a pipeline says why an ALBERT cannot be cut") {
   staged_swarm what;
   what.files = "/usr/share/common-licenses/*GPL*";

@@ -208,6 +208,40 @@ TEST_CASE("a checkpoint that is no transformer, or whose description does not fi
   CHECK(transformer_of(c).error() == "has quadratic: weights [5], which is no transformer");
 }
 
+TEST_CASE("a transformer's bottlenecks are in the description, and come back from a file") {
+  const scratch_folder folder;
+  const maxout_config maxout{1, 4};
+  auto c = example();
+  c.model = description_of(small, maxout);
+  c.tensors = layout_of(small, maxout);
+  c.parameters = initial_parameters(small, maxout, 1);
+  c.optimizer_state.assign(state_bytes(c.optimizer, c.parameters.size()), std::byte{63});
+  REQUIRE(save(c, folder.path / "a.ckpt").ok());
+  const auto loaded = load_checkpoint(folder.path / "a.ckpt");
+  REQUIRE_MESSAGE(loaded.ok(), loaded.error());
+  CHECK(loaded->parameters == c.parameters);
+  CHECK(any_transformer_of(*loaded)->config == small);
+  CHECK(any_transformer_of(*loaded)->maxout == maxout);
+  CHECK(any_transformer_of(example())->maxout == maxout_config{});
+  CHECK(transformer_of(*loaded).error() ==
+        "has a transformer with bottlenecks (workload.maxout), which only training and 'shoal "
+        "generate' know");
+  // Neither goes on from the other.
+  CHECK(continues(*loaded, c).ok());
+  CHECK(continues(example(), c).error() ==
+        "is of another model: it has transformer: context 16, dim 8, heads 2, layers 1, vocabulary "
+        "256; the scenario has transformer: bottlenecks 1, context 16, dim 8, heads 2, layers 1, "
+        "maxout 4, vocabulary 256");
+  CHECK(contains(continues(*loaded, example()).error(), "it has transformer: bottlenecks 1"));
+  c.model = description_of(small, {1, 2}); // the tensors of maxout 4
+  CHECK(any_transformer_of(c).error() == "makes no sense: its tensors are not those of its model");
+  c.model =
+      R"({"bottlenecks":2,"context":16,"dim":8,"heads":2,"layers":1,"maxout":4,"vocabulary":256})";
+  CHECK(contains(any_transformer_of(c).error(), "makes no sense: 2 bottlenecks"));
+  c.model = R"({"bottlenecks":1,"context":16,"dim":8,"heads":2,"layers":1,"vocabulary":256})";
+  CHECK(contains(any_transformer_of(c).error(), "makes no sense"));
+}
+
 TEST_CASE("any model's description is carried and compared, with any content") {
   const scratch_folder folder;
   checkpoint c;

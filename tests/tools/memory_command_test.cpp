@@ -128,6 +128,15 @@ TEST_CASE("memory: a pipeline has a line for each stage, and all stages have the
   }
   CHECK(parameters == figures["parameters"]);
   CHECK(here.memory("p.yaml").has("a trainer keeps"));
+  // Each stage has the matrix of one bottleneck more.
+  const auto narrow =
+      here.answer("p.yaml --set workload.bottlenecks=2 --set workload.maxout=4")["stages"];
+  REQUIRE(narrow.size() == 2);
+  for (std::size_t s = 0; s < 2; ++s) {
+    const double own = narrow[s]["parameters"];
+    CHECK(own == static_cast<double>(is["stages"][s]["parameters"]) + 32 * 32 / 4);
+    CHECK(narrow[s]["total"] == (12 + 16 + 8 + 12) * own);
+  }
 }
 
 #if SHOAL_WITH_LEARN

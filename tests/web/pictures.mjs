@@ -32,6 +32,10 @@ await shoot("file", report, null);
 await shoot("moment", `${report}#?at=250`, "people");
 await shoot("challenges", report, "challenges");
 
+// A pipeline whose hosts come, go and move.
+check((await run("run", path.join(source, "scenarios/swarm/volunteers.yaml"), "--out", "piped", "--no-baseline", "--quiet")).status === 0, "the pipeline failed");
+await shoot("stages", `file://${folder}/piped/report.html`, "panel-stages");
+
 // A thousand experts, a tenth of whose hosts die at once.
 fs.writeFileSync(path.join(folder, "experts.yaml"), `
 name: thousand_experts

@@ -1,7 +1,7 @@
-// The panel of a pipeline's stages: hosts by stage, columns of hosts, and moves, at both widths.
+// The panel of a pipeline's stages: hosts and load by stage, columns of hosts, and moves, at both widths and live.
 import fs from "node:fs";
 import path from "node:path";
-import { browser, check, checkCharts, checkWidth, finish, folder, picture, run } from "./support.mjs";
+import { browser, check, checkCharts, checkWidth, finish, folder, picture, run, start, until } from "./support.mjs";
 
 fs.writeFileSync(path.join(folder, "stages.yaml"), `
 name: stages
@@ -24,8 +24,8 @@ check(again.status === 0, `the report failed: ${again.err}`);
 
 const chromium = await browser();
 const said = [];
-for (const [file, width] of [["piped/report.html", 1400], ["piped/report.html", 390], ["again.html", 1400]]) {
-  const page = await chromium.open(`file://${folder}/${file}`, { viewport: { width, height: 900 } });
+for (const [file, width, colorScheme] of [["piped/report.html", 1400, "light"], ["piped/report.html", 390, "dark"], ["again.html", 1400, "dark"]]) {
+  const page = await chromium.open(`file://${folder}/${file}`, { viewport: { width, height: 900 }, colorScheme });
   await page.waitForSelector("#panel-stages svg[role=img]");
   await checkCharts(page, ["stages"]);
   await checkWidth(page);
@@ -33,7 +33,21 @@ for (const [file, width] of [["piped/report.html", 1400], ["piped/report.html", 
   check(/3 stages\. Stage \d had [\d.]+ hosts on average, the fewest/.test(text), `the panel says '${text.slice(0, 200)}'`);
   check(/[1-9]\d* hosts? ha(s|ve) moved|One host has moved/.test(text), "the panel has no moves");
   const labels = await page.$$eval("#panel-stages svg[role=img]", (all) => all.map((svg) => svg.getAttribute("aria-label")));
-  check(labels.length === 2 && labels[0].startsWith("Hosts of each stage over time") && labels[1].startsWith("Who has held each stage"), `the charts say ${labels.join(" | ")}`);
+  check(labels.length === 3 && labels[0].startsWith("Hosts of each stage over time") && labels[1].startsWith("Load of each stage over time") && labels[2].startsWith("Who has held each stage"), `the charts say ${labels.join(" | ")}`);
+  const shares = [...labels[1].matchAll(/([\d.]+) % in stage/g)].map((found) => Number(found[1]));
+  check(shares.length === 3 && shares.every((one) => one > 1 && one < 100), `the loads are ${labels[1]}`);
+  check(/The hosts of stage \d computed for [\d.]+ % of their time, the least/.test(text), "no sentence has the loads");
+  // A line for each stage, and an arrow for each move.
+  const load = page.locator("#panel-stages svg[role=img]").nth(1), moves = Number(text.match(/(\d+|One) hosts? ha(?:s|ve) moved/)[1].replace("One", "1"));
+  check((await load.locator("[aria-label=line] path").count()) === 3, "not each stage has a line of its load");
+  check((await load.locator("[aria-label=arrow] path").count()) === moves, `${await load.locator("[aria-label=arrow] path").count()} arrows mark ${moves} moves`);
+  check((await load.locator("[aria-label=arrow] path title").first().textContent()).includes("moved from stage"), "an arrow does not say who moved");
+  // The chart has the cursor of all charts over time.
+  const frame = page.locator("#panel-stages .plot.over-time .frame");
+  check((await frame.count()) === 2, "not both charts over time have the common axis");
+  await load.scrollIntoViewIfNeeded();
+  await load.hover({ position: { x: 0.6 * width - 60, y: 120 } });
+  check(await frame.first().locator(".cursor").isVisible(), "the chart of hosts has no cursor at the time in the chart of loads");
   said.push(labels.join());
   const panel = await page.$("#panel-stages");
   await panel.scrollIntoViewIfNeeded();
@@ -41,4 +55,12 @@ for (const [file, width] of [["piped/report.html", 1400], ["piped/report.html", 
   await page.close();
 }
 check(said[0] === said[2], `the page of the directory says '${said[2]}', and that of the run '${said[0]}'`);
+
+// A run that goes on tells its loads, too.
+const live = start("run", "stages.yaml", "--world", "emulate", "--set", "training.epochs=0", "--set", "training.min_refresh=500ms", "--set", "training.max_refresh=2s", "--set", "training.record_lifetime=6s", "--dashboard", "127.0.0.1:0", "--no-baseline", "--quiet");
+const address = await until("word of the dashboard", () => /dashboard: (\S+)/.exec(live.said.err)?.[1]);
+const page = await chromium.open(address);
+await page.waitForSelector("#panel-stages [aria-label^='Load of each stage over time']", { timeout: 120_000 });
+await until("a load of a run that goes on", async () => /[1-9]\d* % in stage 0/.test(await page.getAttribute("#panel-stages [aria-label^='Load of each stage over time']", "aria-label")));
+await page.close();
 await finish(chromium);

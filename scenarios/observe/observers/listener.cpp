@@ -22,6 +22,8 @@ public:
       to_.stage_held(seen.time, seen.host, joined->stage);
     else if (actors::holds_alternative<actors::stage_left>(seen.what))
       to_.stage_held(seen.time, seen.host, std::nullopt);
+    else if (const auto* worked = actors::get_if<actors::stage_worked>(&seen.what))
+      to_.stage_worked(seen.time, {seen.host, worked->stage, worked->over, worked->computed});
     else
       tell_of_experts(seen);
   }

@@ -173,6 +173,30 @@ TEST_CASE("a view has the hosts of each stage of a pipeline over time, and their
   CHECK(stages.at("moves") == json::parse(R"([[22,"home-1",0,1]])"));
 }
 
+TEST_CASE("a view has the load of each stage of a pipeline over time") {
+  run_view view;
+  view.begun(yaml(3));
+  for (const char* host : {"home-0", "home-1", "home-2"}) view.host_started(0s, host);
+  view.stage_held(0s, "home-0", 0);
+  view.stage_held(0s, "home-1", 0);
+  view.stage_held(0s, "home-2", 1);
+  view.stage_worked(10s, {"home-0", 0, 10s, 5s});
+  view.stage_worked(20s, {"home-0", 0, 10s, 9s});
+  view.stage_worked(20s, {"home-1", 0, 20s, 6s});
+  view.stage_worked(30s, {"home-2", 1, 10s, 10s});
+  view.metrics_row("40,3,100,1,2.5,,1,1,2,1,1,0,0,0,0,0,0,0,0,0,0\n");
+  const auto stages = document(view).at("stages");
+  const auto load_at = [&](std::size_t stage, double second) -> json {
+    return stages.at("loads").at(stage).at(
+        static_cast<std::size_t>(second / stages.at("bin").get<double>()));
+  };
+  CHECK(load_at(0, 5) == 0.4);
+  CHECK(load_at(0, 15) == 0.6);
+  CHECK(load_at(0, 25).is_null());
+  CHECK(load_at(1, 15).is_null());
+  CHECK(load_at(1, 25) == 1);
+}
+
 TEST_CASE("a view has the hosts of each expert of a mixture, its use, and its copies") {
   using news = heard_expert::news;
   run_view view;

@@ -256,10 +256,14 @@ export interface Pictures {
   drawn: { epoch: number; png: string }[];
 }
 
-/** The stages of a pipeline: hosts by stage and bin, [stage, host, seconds held, now], and moves [time, host, from, to]. */
+/**
+ * The stages of a pipeline: hosts by stage and bin, the share of their time that they computed, [stage, host, seconds held, now], and moves [time, host, from, to].
+ */
 export interface Stages {
   bin: number;
   hosts: number[][];
+  /** Null where it is not known; runs of an earlier version have none at all. */
+  loads?: (number | null)[][];
   places: [number, string, number, boolean][];
   moved: number;
   moves: [number, string, number, number][];
