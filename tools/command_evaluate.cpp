@@ -38,7 +38,7 @@ namespace shoal::tools {
 namespace {
 
 struct evaluate_arguments {
-  std::string from, task, train, dev, test, json, tokenizer;
+  std::string from, task, train, dev, test, json, tokenizer, pooling = "mean", best_by = "score";
   std::vector<std::string> outside;
   std::uint64_t seeds = 3, epochs = 20, batch = 128, length = 128, patience = 3;
   double learning_rate = 1e-5, threshold = 0.01;
@@ -155,20 +155,23 @@ result<bool> measure(const evaluate_arguments& a, const learn::task_texts& texts
                      std::span<const float> parameters, row& into) {
   progress_line progress;
   for (std::uint64_t seed = 1; seed <= a.seeds; ++seed) {
-    learn::fine_tune_options options;
-    options.learning_rate = a.learning_rate;
-    options.batch = a.batch;
-    options.epochs = a.epochs;
-    options.patience = a.patience;
-    options.threshold = a.threshold;
-    options.seed = seed;
-    options.on_epoch = [&](std::size_t epoch, double loss) {
+    learn::evaluate_options options;
+    options.length = std::min(static_cast<std::int64_t>(a.length), config.positions);
+    options.mean = a.pooling == "mean";
+    options.by_score = a.best_by == "score";
+    auto& training = options.training;
+    training.learning_rate = a.learning_rate;
+    training.batch = a.batch;
+    training.epochs = a.epochs;
+    training.patience = a.patience;
+    training.threshold = a.threshold;
+    training.seed = seed;
+    training.on_epoch = [&](std::size_t epoch, double loss) {
       progress.show(fmt::format("{}: seed {} of {}, epoch {} of at most {}, validation loss {:.4f}",
                                 into.name, seed, a.seeds, epoch, a.epochs, loss));
       return !interrupted();
     };
-    const auto length = std::min(static_cast<std::int64_t>(a.length), config.positions);
-    auto done = learn::evaluate_task(texts, config, parameters, vocabulary, length, options);
+    auto done = learn::evaluate_task(texts, config, parameters, vocabulary, options);
     if (!done) return failure{done.error()};
     if (interrupted()) return false;
     into.results.push_back(*done);
@@ -199,8 +202,8 @@ void print(const evaluate_arguments& a, const std::vector<row>& rows, double bas
   if (a.seeds > 1)
     fmt::print(
         "mean of {} seeds \u00b1 half of the 95 % interval (Student's t); 'epochs' are those "
-        "with the lowest validation loss\n",
-        a.seeds);
+        "with the {}\n",
+        a.seeds, a.best_by == "score" ? "best validation score" : "lowest validation loss");
   if (a.test.empty()) fmt::print("measured on the validation texts, because --test is not given\n");
 }
 
@@ -212,6 +215,8 @@ nlohmann::json json_of(const evaluate_arguments& a, const std::vector<row>& rows
                      {"learning_rate", a.learning_rate},
                      {"batch", a.batch},
                      {"length", a.length},
+                     {"pooling", a.pooling},
+                     {"best_by", a.best_by},
                      {"baseline", baseline},
                      {"models", nlohmann::json::array()}};
   for (const auto& one : rows) {
@@ -230,6 +235,7 @@ nlohmann::json json_of(const evaluate_arguments& a, const std::vector<row>& rows
                                 {"recall", result.test.recall},
                                 {"accuracy", result.test.accuracy},
                                 {"dev_loss", result.dev_loss},
+                                {"dev_score", result.dev_score},
                                 {"best_epoch", result.best_epoch},
                                 {"epochs", result.epochs}});
     out["models"].push_back(std::move(model));
@@ -362,7 +368,18 @@ void add_evaluate(CLI::App& app, action& chosen) {
   number("--epochs", a->epochs, "most passes over the training texts", 10'000);
   number("--batch", a->batch, "texts in a step", 65536);
   number("--length", a->length, "most tokens of a text, at most those of the model", 65535);
-  number("--patience", a->patience, "epochs without a lower validation loss before the end", 1000);
+  number("--patience", a->patience, "epochs without a better validation result before the end",
+         1000);
+  const auto word = [&](const char* name, std::string& into, const char* what,
+                        std::vector<std::string> words) {
+    command->add_option(name, into, what)->capture_default_str()->check(CLI::IsMember(words));
+  };
+  word("--best-by", a->best_by,
+       "score or loss: the validation result that chooses the epoch and ends the training",
+       {"score", "loss"});
+  word("--pooling", a->pooling,
+       "classification: mean over the tokens of a text, or its first token as in the blog post",
+       {"mean", "first"});
   const auto real = [&](const char* name, double& into, const char* what) {
     command->add_option(name, into, what)
         ->type_name("X")
@@ -370,7 +387,8 @@ void add_evaluate(CLI::App& app, action& chosen) {
         ->check(CLI::NonNegativeNumber);
   };
   real("--learning-rate", a->learning_rate, "rate at the start; it falls linearly to 0");
-  real("--threshold", a->threshold, "fall of the validation loss that counts for --patience");
+  real("--threshold", a->threshold,
+       "improvement of the validation result that counts for --patience");
   command->add_flag("--every-checkpoint", a->every, "measure all checkpoints of the run");
   command->add_flag("--from-scratch", a->scratch, "also measure the model without pre-training");
   command->callback([a, &chosen] { chosen = [a] { return evaluate(*a); }; });

@@ -45,6 +45,7 @@ void add_head(layout_builder& to, const albert_config& c) {
     to.linear("sop_classifier.classifier", 2, c.hidden);
     return;
   case albert_head::tokens:
+  case albert_head::mean:
     to.linear("classifier", c.classes, c.hidden);
     return;
   case albert_head::sequence:

@@ -21,7 +21,8 @@ namespace shoal::learn {
 enum class albert_head : std::uint8_t {
   pretraining, ///< masked tokens, and the order of two segments
   tokens,      ///< a class for each token
-  sequence     ///< a class for the whole sample
+  sequence,    ///< a class for the whole sample, from its first token
+  mean         ///< a class for the whole sample, from the mean over its tokens
 };
 
 struct albert_config {
@@ -33,7 +34,7 @@ struct albert_config {
   std::int64_t feed_forward = 4096; ///< width inside the feed-forward part
   std::int64_t positions = 512;     ///< the longest sample in tokens
   albert_head head = albert_head::pretraining;
-  std::int64_t classes = 2; ///< number of classes, for the heads `tokens` and `sequence`
+  std::int64_t classes = 2; ///< number of classes, for all heads but `pretraining`
   bool operator==(const albert_config&) const = default;
 };
 

@@ -6,6 +6,7 @@
 #include "kernels/optimizer.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <numeric>
 #include <utility>
@@ -14,11 +15,11 @@ namespace shoal::learn {
 
 namespace {
 
-/// Samples whose activations are in memory at once.
-constexpr std::size_t chunk = 16;
+/// Tokens whose activations are in memory at once, with padding; at least one sample.
+constexpr std::size_t chunk_tokens = 512;
 
 std::size_t labels_in(std::span<const albert_sample> samples, albert_head head) {
-  if (head == albert_head::sequence) return samples.size();
+  if (head != albert_head::tokens) return samples.size();
   std::size_t out = 0;
   for (const auto& sample : samples)
     out += sample.labels.size() -
@@ -27,10 +28,24 @@ std::size_t labels_in(std::span<const albert_sample> samples, albert_head head) 
   return out;
 }
 
+/// Calls use(samples, their indices) for chunks of samples of similar lengths, which need little
+/// padding.
 template <class Use>
 void by_chunks(std::span<const albert_sample> samples, Use use) {
-  for (std::size_t first = 0; first < samples.size(); first += chunk)
-    use(samples.subspan(first, std::min(chunk, samples.size() - first)), first);
+  std::vector<std::size_t> order(samples.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return samples[a].tokens.size() < samples[b].tokens.size();
+  });
+  for (std::size_t first = 0; first < order.size();) {
+    std::vector<albert_sample> some;
+    auto end = first;
+    while (end < order.size() &&
+           (end == first || (end - first + 1) * samples[order[end]].tokens.size() <= chunk_tokens))
+      some.push_back(samples[order[end++]]);
+    use(std::span<const albert_sample>(some), std::span(order).subspan(first, end - first));
+    first = end;
+  }
 }
 
 std::vector<float> dropout_of(const albert_batch& batch, const albert_config& config, double p,
@@ -41,6 +56,24 @@ std::vector<float> dropout_of(const albert_batch& batch, const albert_config& co
   std::vector<float> out(rows * static_cast<std::size_t>(config.hidden));
   const auto kept = static_cast<float>(1 / (1 - p));
   for (auto& factor : out) factor = random.uniform() < p ? 0 : kept;
+  return out;
+}
+
+/// The logarithms of the frequencies of the classes in `samples`, each counted once more than it
+/// is.
+std::vector<float> log_frequencies(std::span<const albert_sample> samples, albert_head head,
+                                   std::size_t classes) {
+  std::vector<double> counts(classes, 1.0);
+  for (const auto& sample : samples)
+    if (head == albert_head::tokens) {
+      for (const auto label : sample.labels)
+        if (label != albert_sample::no_label) counts[static_cast<std::size_t>(label)] += 1;
+    } else {
+      counts[static_cast<std::size_t>(sample.order)] += 1;
+    }
+  const double all = std::accumulate(counts.begin(), counts.end(), 0.0);
+  std::vector<float> out;
+  for (const double count : counts) out.push_back(static_cast<float>(std::log(count / all)));
   return out;
 }
 
@@ -58,12 +91,12 @@ double albert_classifier::gradient(std::span<const float> parameters,
                                    std::span<float> gradient) const {
   std::fill(gradient.begin(), gradient.end(), 0.0F);
   double loss = 0;
-  by_chunks(samples, [&](std::span<const albert_sample> some, std::size_t first) {
+  by_chunks(samples, [&](std::span<const albert_sample> some, std::span<const std::size_t> which) {
     const auto batch = albert_batch_of(some, true);
     auto targets = batch.targets();
     std::vector<float> factors;
     if (dropout > 0)
-      factors = dropout_of(batch, config_, dropout, stream(seed, "dropout", step, first));
+      factors = dropout_of(batch, config_, dropout, stream(seed, "dropout", step, which.front()));
     targets.dropout = factors;
     loss += math_->accumulate_gradient(parameters, batch.input(), targets, gradient).sum();
   });
@@ -76,7 +109,7 @@ double albert_classifier::gradient(std::span<const float> parameters,
 double albert_classifier::mean_loss(std::span<const float> parameters,
                                     std::span<const albert_sample> samples) const {
   double loss = 0;
-  by_chunks(samples, [&](std::span<const albert_sample> some, std::size_t) {
+  by_chunks(samples, [&](std::span<const albert_sample> some, std::span<const std::size_t>) {
     const auto batch = albert_batch_of(some, true);
     loss += math_->losses(parameters, batch.input(), batch.targets()).sum();
   });
@@ -88,7 +121,7 @@ albert_classifier::classes(std::span<const float> parameters,
                            std::span<const albert_sample> samples) const {
   std::vector<std::vector<token_id>> out(samples.size());
   const auto width = static_cast<std::size_t>(config_.classes);
-  by_chunks(samples, [&](std::span<const albert_sample> some, std::size_t first) {
+  by_chunks(samples, [&](std::span<const albert_sample> some, std::span<const std::size_t> which) {
     const auto batch = albert_batch_of(some, true);
     const auto scores = math_->scores(parameters, batch.input(), batch.targets());
     const bool tokens = config_.head == albert_head::tokens;
@@ -98,7 +131,7 @@ albert_classifier::classes(std::span<const float> parameters,
       const auto begin = values.begin() + static_cast<std::ptrdiff_t>(row * width);
       const auto best = std::max_element(begin, begin + static_cast<std::ptrdiff_t>(width)) - begin;
       const auto sample = tokens ? static_cast<std::size_t>(batch.places[row] / time) : row;
-      out[first + sample].push_back(static_cast<token_id>(best));
+      out[which[sample]].push_back(static_cast<token_id>(best));
     }
   });
   return out;
@@ -131,10 +164,16 @@ fine_tuned fine_tune(const albert_classifier& model, std::vector<float> paramete
   optimizer.beta2 = 0.999;
   optimizer.clip_norm = 1;
   optimizer.decay_steps = std::max<std::uint64_t>(1, steps * options.epochs);
+  const auto bias =
+      log_frequencies(train, model.config().head, static_cast<std::size_t>(model.config().classes));
+  const auto& last = model.layout().back();
+  SHOAL_CHECK(last.size() == bias.size(), "the bias of the classifier is the last tensor");
+  std::copy(bias.begin(), bias.end(),
+            parameters.begin() + static_cast<std::ptrdiff_t>(last.offset));
   std::vector<float> state(kernels::state_size(optimizer, parameters.size())),
       gradient(parameters.size());
-  fine_tuned out{parameters, {}, 0};
-  double best = std::numeric_limits<double>::infinity();
+  fine_tuned out{parameters, {}, {}, 0};
+  double best = std::numeric_limits<double>::infinity(); // the lowest loss, or minus the best score
   std::size_t without = 0;
   std::vector<std::size_t> order(train.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -153,9 +192,11 @@ fine_tuned fine_tune(const albert_classifier& model, std::vector<float> paramete
     }
     const double loss = model.mean_loss(parameters, dev);
     out.dev_losses.push_back(loss);
-    without = best - loss > options.threshold ? 0 : without + 1;
-    if (loss < best) {
-      best = loss;
+    if (options.score) out.dev_scores.push_back(options.score(model.classes(parameters, dev)));
+    const double now = options.score ? -out.dev_scores.back() : loss;
+    without = best - now > options.threshold ? 0 : without + 1;
+    if (now < best) {
+      best = now;
       out.parameters = parameters;
       out.best_epoch = epoch;
     }

@@ -61,13 +61,17 @@ struct fine_tune_options {
   std::size_t patience = 3; ///< epochs without a lower validation loss before the end
   double threshold = 0.01;  ///< a smaller fall of the loss does not count for patience
   std::uint64_t seed = 1;
+  /// The score of the classes that are predicted for the validation samples. If given, it takes the
+  /// place of the loss: `patience` and `threshold` are about its rise.
+  std::function<double(const std::vector<std::vector<token_id>>&)> score{};
   /// Called after each epoch, counted from 1, with the validation loss; false ends the training.
   std::function<bool(std::size_t, double)> on_epoch{};
 };
 
 struct fine_tuned {
-  std::vector<float> parameters;  ///< those with the lowest validation loss
+  std::vector<float> parameters;  ///< those with the lowest validation loss, or the best score
   std::vector<double> dev_losses; ///< after each epoch
+  std::vector<double> dev_scores; ///< the same, if the options have a score
   std::size_t best_epoch = 0;     ///< from 1; 0: no epoch
 };
 

@@ -131,7 +131,8 @@ public:
     const auto embedded = pass.embed(input, first.data());
     layers_pass layers(pass, shared, absent, shape_.checkpoint);
     const auto x = layers.forward(embedded.detach(), config().layers).set_requires_grad(true);
-    auto [losses, total] = loss_of(pass, x, last, targets);
+    auto [losses, total] =
+        loss_of(pass, x, view_of(input.present, {pass.n * pass.t}), last, targets);
     auto of_head = gradients(total, x, last, {});
     tensors of_layer(shared.size());
     const auto upstream = layers.backward(of_head.front(), of_layer);
@@ -152,7 +153,8 @@ public:
     shoal_use_one_thread();
     at::NoGradGuard without_gradient;
     const auto pass = pass_of(input.shape);
-    return loss_of(pass, encoded(pass, parameters, input), head_leaves(parameters, parameters),
+    return loss_of(pass, encoded(pass, parameters, input),
+                   view_of(input.present, {pass.n * pass.t}), head_leaves(parameters, parameters),
                    targets)
         .first;
   }
@@ -162,8 +164,9 @@ public:
     shoal_use_one_thread();
     at::NoGradGuard without_gradient;
     const auto pass = pass_of(input.shape);
-    const auto found = predict(pass, encoded(pass, parameters, input),
-                               head_leaves(parameters, parameters), targets, true);
+    const auto found =
+        predict(pass, encoded(pass, parameters, input), view_of(input.present, {pass.n * pass.t}),
+                head_leaves(parameters, parameters), targets, true);
     const auto copy = [](const Tensor& from, std::vector<float>& to) {
       if (!from.defined()) return;
       const auto dense = from.contiguous();
@@ -233,7 +236,8 @@ public:
     shoal_use_one_thread();
     at::NoGradGuard without_gradient;
     const auto words = word_values();
-    return loss_of(pass_of(shape), values_of(activations(in, shape)),
+    const auto from = activations(in, shape);
+    return loss_of(pass_of(shape), values_of(from), present_of(from),
                    head_leaves(parameters, parameters.subspan(words), true), targets)
         .first;
   }
@@ -246,8 +250,9 @@ public:
     at::AutoGradMode with_gradient(true);
     const auto words = word_values();
     const auto leaves = head_leaves(parameters, parameters.subspan(words), true);
-    const auto x = values_of(activations(in, shape)).set_requires_grad(true);
-    auto [losses, total] = loss_of(pass_of(shape), x, leaves, targets);
+    const auto from = activations(in, shape);
+    const auto x = values_of(from).set_requires_grad(true);
+    auto [losses, total] = loss_of(pass_of(shape), x, present_of(from), leaves, targets);
     auto found = gradients(total, x, leaves, {});
     auto to = activations(gradient_in, shape);
     to.zero_();
@@ -375,9 +380,10 @@ private:
                           config().layers);
   }
 
-  /// `q`: head_leaves(). `all`: classes are wanted although the targets name none.
-  predicted predict(const albert_pass& pass, const Tensor& x, const tensors& q,
-                    const albert_targets& targets, bool all) const {
+  /// `present` [samples * time]: 1 for tokens, 0 for padding. `q`: head_leaves(). `all`: classes
+  /// are wanted although the targets name none.
+  predicted predict(const albert_pass& pass, const Tensor& x, const Tensor& present,
+                    const tensors& q, const albert_targets& targets, bool all) const {
     predicted out;
     const auto dropped = [&](Tensor of) {
       return targets.dropout.empty() ? of : of * view_of(targets.dropout, {of.size(0), of.size(1)});
@@ -387,6 +393,10 @@ private:
     };
     const auto pooled = [&](const Tensor* map) {
       return at::tanh(linear(x.view({pass.n, pass.t, config().hidden}).select(1, 0), map));
+    };
+    const auto mean = [&] {
+      const auto weights = present.view({pass.n, pass.t, 1});
+      return (x.view({pass.n, pass.t, config().hidden}) * weights).sum(1) / weights.sum(1);
     };
     const bool classes = all || !targets.classes.empty();
     switch (config().head) {
@@ -402,14 +412,18 @@ private:
     case albert_head::sequence:
       if (classes) out.classes = linear(dropped(pooled(q.data())), &q[2]);
       break;
+    case albert_head::mean:
+      if (classes) out.classes = linear(dropped(mean()), q.data());
+      break;
     }
     return out;
   }
 
   /// The sums, and the loss with its graph.
   std::pair<albert_losses, Tensor> loss_of(const albert_pass& pass, const Tensor& x,
-                                           const tensors& q, const albert_targets& targets) const {
-    const auto found = predict(pass, x, q, targets, false);
+                                           const Tensor& present, const tensors& q,
+                                           const albert_targets& targets) const {
+    const auto found = predict(pass, x, present, q, targets, false);
     albert_losses out;
     Tensor total;
     const auto add = [&](const Tensor& part, double& into) {

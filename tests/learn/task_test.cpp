@@ -136,15 +136,16 @@ TEST_CASE("the gradient of a classifier is that of its loss") {
 TEST_CASE("fine-tuning learns tags that words alone do not tell") {
   REQUIRE(load_torch().ok());
   const task_texts texts{task_kind::ner, name_task(300, 1), name_task(40, 2), name_task(40, 3)};
-  fine_tune_options options;
-  options.learning_rate = 0.003;
-  options.batch = 16;
-  options.epochs = 30;
+  evaluate_options options;
+  options.length = 48;
+  options.training.learning_rate = 0.003;
+  options.training.batch = 16;
+  options.training.epochs = 30;
   // The loss falls by less than the default threshold in an epoch, until the model looks at the
   // word before.
-  options.threshold = 0;
-  options.patience = 8;
-  const auto found = evaluate_task(texts, small, {}, byte_pair_vocabulary(), 48, options).value();
+  options.training.threshold = 0;
+  options.training.patience = 8;
+  const auto found = evaluate_task(texts, small, {}, byte_pair_vocabulary(), options).value();
   // Measured: 0.944, 0.984 and 0.929 with three seeds, and 0.812 for each word's usual tag.
   CHECK(found.test.score > 0.9);
   CHECK(baseline_score(texts).score < 0.85);
@@ -154,12 +155,13 @@ TEST_CASE("fine-tuning learns tags that words alone do not tell") {
 TEST_CASE("fine-tuning has the same result each time") {
   REQUIRE(load_torch().ok());
   const task_texts texts{task_kind::ner, name_task(40, 1), name_task(10, 2), name_task(10, 3)};
-  fine_tune_options options;
-  options.learning_rate = 0.003;
-  options.batch = 16;
-  options.epochs = 3;
-  const auto found = evaluate_task(texts, small, {}, byte_pair_vocabulary(), 48, options).value();
-  const auto again = evaluate_task(texts, small, {}, byte_pair_vocabulary(), 48, options).value();
+  evaluate_options options;
+  options.length = 48;
+  options.training.learning_rate = 0.003;
+  options.training.batch = 16;
+  options.training.epochs = 3;
+  const auto found = evaluate_task(texts, small, {}, byte_pair_vocabulary(), options).value();
+  const auto again = evaluate_task(texts, small, {}, byte_pair_vocabulary(), options).value();
   CHECK(again.test.score == found.test.score);
   CHECK(again.dev_loss == found.dev_loss);
 }
@@ -167,10 +169,11 @@ TEST_CASE("fine-tuning has the same result each time") {
 TEST_CASE("training stops when the validation loss no longer falls") {
   REQUIRE(load_torch().ok());
   const task_texts texts{task_kind::ner, name_task(20, 1), name_task(10, 2), name_task(10, 3)};
-  fine_tune_options options;
-  options.learning_rate = 0; // nothing is learnt
-  options.epochs = 20;
-  const auto found = evaluate_task(texts, small, {}, byte_pair_vocabulary(), 48, options).value();
+  evaluate_options options;
+  options.length = 48;
+  options.training.learning_rate = 0; // nothing is learnt
+  options.training.epochs = 20;
+  const auto found = evaluate_task(texts, small, {}, byte_pair_vocabulary(), options).value();
   CHECK(found.epochs == 4); // the first one counts as a fall, and three do not
   CHECK(found.best_epoch == 1);
 }
