@@ -232,6 +232,10 @@ void run_tables::stage_held(duration time, std::string_view host,
   if (other_ != nullptr) other_->stage_held(time, host, stage);
 }
 
+void run_tables::stage_worked(duration time, const scenarios::heard_work& what) {
+  if (other_ != nullptr) other_->stage_worked(time, what);
+}
+
 void run_tables::expert(duration time, const scenarios::heard_expert& what) {
   if (other_ != nullptr) other_->expert(time, what);
 }

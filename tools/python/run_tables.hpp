@@ -64,6 +64,7 @@ public:
   void guarded_round(const scenarios::guarded_round& what) override;
   void stage_held(duration time, std::string_view host,
                   std::optional<std::uint32_t> stage) override;
+  void stage_worked(duration time, const scenarios::heard_work& what) override;
   void expert(duration time, const scenarios::heard_expert& what) override;
   void transfer(const scenarios::heard_transfer& what) override;
   bool wants_traffic() override;
