@@ -374,8 +374,7 @@ void add_evaluate(CLI::App& app, action& chosen) {
                         std::vector<std::string> words) {
     command->add_option(name, into, what)->capture_default_str()->check(CLI::IsMember(words));
   };
-  word("--best-by", a->best_by,
-       "score or loss: the validation result that chooses the epoch and ends the training",
+  word("--best-by", a->best_by, "score or loss: the validation result that chooses the epoch",
        {"score", "loss"});
   word("--pooling", a->pooling,
        "classification: mean over the tokens of a text, or its first token as in the blog post",

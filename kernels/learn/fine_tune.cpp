@@ -173,7 +173,8 @@ fine_tuned fine_tune(const albert_classifier& model, std::vector<float> paramete
   std::vector<float> state(kernels::state_size(optimizer, parameters.size())),
       gradient(parameters.size());
   fine_tuned out{parameters, {}, {}, 0};
-  double best = std::numeric_limits<double>::infinity(); // the lowest loss, or minus the best score
+  double lowest = std::numeric_limits<double>::infinity(); // loss
+  double best = lowest; // the lowest loss, or minus the best score
   std::size_t without = 0;
   std::vector<std::size_t> order(train.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -194,7 +195,10 @@ fine_tuned fine_tune(const albert_classifier& model, std::vector<float> paramete
     out.dev_losses.push_back(loss);
     if (options.score) out.dev_scores.push_back(options.score(model.classes(parameters, dev)));
     const double now = options.score ? -out.dev_scores.back() : loss;
-    without = best - now > options.threshold ? 0 : without + 1;
+    // A score can stand still for many epochs, in which the loss says that the model learns.
+    const bool learns = best - now > options.threshold || lowest - loss > options.threshold;
+    without = learns ? 0 : without + 1;
+    lowest = std::min(lowest, loss);
     if (now < best) {
       best = now;
       out.parameters = parameters;

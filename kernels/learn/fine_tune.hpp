@@ -58,11 +58,11 @@ struct fine_tune_options {
   std::size_t batch = 128;
   std::size_t epochs = 20;
   double dropout = 0.1;
-  std::size_t patience = 3; ///< epochs without a lower validation loss before the end
-  double threshold = 0.01;  ///< a smaller fall of the loss does not count for patience
+  std::size_t patience = 3; ///< epochs without a better validation loss or score before the end
+  double threshold = 0.01;  ///< a smaller improvement does not count for patience
   std::uint64_t seed = 1;
-  /// The score of the classes that are predicted for the validation samples. If given, it takes the
-  /// place of the loss: `patience` and `threshold` are about its rise.
+  /// The score of the classes that are predicted for the validation samples. If given, the score
+  /// chooses the epoch, and its rise counts for `patience` like a fall of the loss.
   std::function<double(const std::vector<std::vector<token_id>>&)> score{};
   /// Called after each epoch, counted from 1, with the validation loss; false ends the training.
   std::function<bool(std::size_t, double)> on_epoch{};
