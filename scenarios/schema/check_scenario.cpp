@@ -373,8 +373,8 @@ private:
                to_string(t.record_lifetime), to_string(t.max_refresh)));
     if (sound({"data.lease_time", "training.max_refresh"}) && s_.data.lease_time <= t.max_refresh)
       warn(sources_.given("data.lease_time") ? "data.lease_time" : "training.max_refresh",
-           fmt::format("leases of samples end after {}, but a peer that has enough samples renews "
-                       "its leases only every {}: other peers will have the samples again",
+           fmt::format("leases of samples end after {}, but some peers renew them only every {}: "
+                       "other peers will have the samples again",
                        to_string(s_.data.lease_time), to_string(t.max_refresh)));
     const auto longest = actors::rule_of(actors::progress_key).max_lifetime;
     if (sound({"training.record_lifetime"}) && t.record_lifetime > longest)
