@@ -622,6 +622,7 @@ void stage_peer::stepped() {
   mode_ = mode::serving;
   book_.clear();
   attempts_ = 0;
+  if (now() - told_load_ >= options_.refresh) tell_load();
   here().observe(stage_stepped{stage_, state_->epoch, before, state_->id, step_group_, own_,
                                step_members_, counted_});
   tell(peer_phase::computing);
