@@ -109,28 +109,53 @@ TEST_CASE("the first token of a word has its label") {
             .error() == "data: the training texts have no label 'B-X'");
 }
 
-TEST_CASE("the gradient of a classifier is that of its loss") {
-  REQUIRE(load_torch().ok());
-  auto config = small;
-  config.head = albert_head::tokens;
-  config.classes = 3;
-  const albert_classifier model(config);
-  const auto texts = name_task(5, 3);
-  const auto samples = samples_of(texts, task_kind::ner, labels_of(texts, task_kind::ner),
-                                  byte_pair_vocabulary(), 48)
-                           .value();
-  auto parameters = albert_initial_parameters(config, 2);
+/// A step along the gradient lowers the loss by the square of the gradient's norm.
+void check_gradient(const albert_classifier& model, const std::vector<albert_sample>& samples) {
+  auto parameters = albert_initial_parameters(model.config(), 2);
   std::vector<float> gradient(parameters.size());
   const auto loss = model.gradient(parameters, samples, 0, 1, 1, gradient);
   CHECK(loss == doctest::Approx(model.mean_loss(parameters, samples)).epsilon(1e-6));
   double squares = 0;
   for (const float g : gradient) squares += double{g} * g;
-  // A step along the gradient lowers the loss by the square of its norm.
   const double size = 1e-3 / std::sqrt(squares);
   for (std::size_t i = 0; i < parameters.size(); ++i)
     parameters[i] -= static_cast<float>(size) * gradient[i];
   CHECK(loss - model.mean_loss(parameters, samples) ==
         doctest::Approx(size * squares).epsilon(0.1));
+}
+
+TEST_CASE("the gradient of a classifier is that of its loss") {
+  REQUIRE(load_torch().ok());
+  auto config = small;
+  config.head = albert_head::tokens;
+  config.classes = 3;
+  const auto texts = name_task(5, 3);
+  check_gradient(albert_classifier(config),
+                 samples_of(texts, task_kind::ner, labels_of(texts, task_kind::ner),
+                            byte_pair_vocabulary(), 48)
+                     .value());
+}
+
+TEST_CASE("a classifier of whole texts has the gradient of its loss, and padding changes nothing") {
+  REQUIRE(load_torch().ok());
+  const std::vector<labelled_text> texts{{{"a boat"}, {"travel"}},
+                                         {{"the ball is round and the game is long"}, {"sports"}},
+                                         {{"x"}, {"travel"}}};
+  const std::vector<std::string> labels{"sports", "travel"};
+  const auto samples =
+      samples_of(texts, task_kind::classification, labels, byte_pair_vocabulary(), 48).value();
+  for (const auto head : {albert_head::sequence, albert_head::mean}) {
+    auto config = small;
+    config.head = head;
+    config.classes = 2;
+    const albert_classifier model(config);
+    check_gradient(model, samples);
+    // Together, the short texts have the length of the longest one.
+    const auto parameters = albert_initial_parameters(config, 3);
+    double alone = 0;
+    for (const auto& one : samples) alone += model.mean_loss(parameters, std::vector{one});
+    CHECK(model.mean_loss(parameters, samples) == doctest::Approx(alone / 3).epsilon(1e-5));
+  }
 }
 
 TEST_CASE("fine-tuning learns tags that words alone do not tell") {
