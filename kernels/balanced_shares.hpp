@@ -1,7 +1,7 @@
 // The share of a vector that each member of a butterfly all-reduce should reduce, given unequal
 // lines. A member with share w of the vector moves 1 + (n - 2) w vectors each way. It sends the
-// rest
-// of its own, receives n - 1 contributions, and returns n - 1 results. So the slowest member takes
+// rest of its own, receives n - 1 contributions, and returns n - 1 results. So the slowest member
+// takes
 //   max_i (1 + (n - 2) w_i) / b_i     to be minimised over sum w = 1, 0 <= w_i <= [b_i > 0].
 // Closed form for n > 2:
 //   w_i = clamp((x b_i - 1) / (n - 2), 0, 1) with the smallest x >= max_i 1/b_i

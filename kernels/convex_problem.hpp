@@ -1,8 +1,7 @@
 // Problems with one minimum, for studies of training that need to know the right answer. A problem
 // defines its samples, their loss and its gradient. The optimum and the samples are hidden. They
-// come
-// from named streams of the seed, so a sample is the same wherever it is drawn. A gradient takes a
-// sample as it was streamed and draws nothing.
+// come from named streams of the seed, so a sample is the same wherever it is drawn. A gradient
+// takes a sample as it was streamed and draws nothing.
 //   f(x) = E_s[loss(x, s)],  x and s have n = parameters() values each
 #pragma once
 

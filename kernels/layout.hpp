@@ -1,7 +1,6 @@
 // The shape of the transformer, and the place of each of its tensors in the flat parameter vector.
 // Averaging, optimizers and checkpoints only move parameters, and need no more than this. The
-// header
-// includes no torch.
+// header includes no torch.
 #pragma once
 
 #include "kernels/base/result.hpp"

@@ -2,10 +2,9 @@
 //   minimise  sum_j cost_j x_j   with   lower_j <= x_j <= upper_j,   lower_k <= sum_j a_kj x_j <=
 //   upper_k
 // The same program gives the same solution, to the last bit: GLPK draws nothing at random. If
-// several
-// vertices are optimal, the solution is one of them, and callers must not rely on which. Bounds may
-// be infinite; everything else is finite. Scale variables and rows so that values around 1 matter:
-// values that differ by 1e-12 pass for equal.
+// several vertices are optimal, the solution is one of them, and callers must not rely on which.
+// Bounds may be infinite; everything else is finite. Scale variables and rows so that values around
+// 1 matter: values that differ by 1e-12 pass for equal.
 #pragma once
 
 #include "kernels/base/result.hpp"

@@ -1,6 +1,5 @@
 // The commit of the sources from which the program was built. tools/cmake/build_identity.cmake
-// writes
-// the source file behind this header. A new commit recompiles only that file.
+// writes the source file behind this header. A new commit recompiles only that file.
 #pragma once
 
 namespace shoal::tools {

@@ -1,6 +1,5 @@
 // shoal keys init, request, admit, revoke, show, verify: the certificates of the hosts that may
-// join a
-// swarm of real hosts. docs/security.md describes them.
+// join a swarm of real hosts. docs/security.md describes them.
 #include "kernels/base/units.hpp"
 #include "netem/wire/key_files.hpp"
 #include "netem/wire/moderator_folder.hpp"

@@ -1,6 +1,5 @@
 // shoal promote: turns a scenario and measured hosts into a prediction, and into the files with
-// which a
-// launcher runs the scenario.
+// which a launcher runs the scenario.
 #include "netem/wire/address.hpp"
 #include "scenarios/observe/run_directory.hpp"
 #include "scenarios/promote/deployment.hpp"

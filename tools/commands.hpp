@@ -1,6 +1,5 @@
 // The subcommands. Each subcommand is one file, adds itself to the command line, and returns an
-// exit
-// code.
+// exit code.
 #pragma once
 
 #include <functional>

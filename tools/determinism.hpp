@@ -1,6 +1,5 @@
 // shoal run --check-determinism: runs the scenario a second time. Both runs must have the same
-// history
-// and end in the same state.
+// history and end in the same state.
 #pragma once
 
 #include "kernels/base/result.hpp"

@@ -1,6 +1,5 @@
 // The output of `shoal keys show`: the contents of a file or folder of keys and certificates,
-// without
-// secrets.
+// without secrets.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,5 @@
 // The common part of the commands that run a runner (run, node): the options of the run, its
-// metrics,
-// and its report.
+// metrics, and its report.
 #pragma once
 
 #include "scenarios/observe/metrics_server.hpp"

@@ -1,8 +1,6 @@
 // A chart as SVG: curves over one pair of axes, with bands or bars for their confidence. Elements
-// with
-// a class (back, grid, axis) can get other colours from a page's style. Their attributes serve a
-// file
-// of its own.
+// with a class (back, grid, axis) can get other colours from a page's style. Their attributes serve
+// a file of its own.
 #pragma once
 
 #include <optional>

@@ -2,10 +2,10 @@
 // stage with the most.
 //   load of a stage: the sum of its peers' loads
 //   mover: in the stage with the least load, the peer with the least
-// A stage with one peer gives none, so the least load is looked for among the other stages. A
-// stage without a peer has the most load. Nobody
-// moves unless the largest load is above the least one. Ties go to the lower stage and the smaller
-// peer id, so all peers that read the same records name the same mover.
+// A stage with one peer gives none, so the least load is looked for among the other stages. A stage
+// without a peer has the most load. Nobody moves unless the largest load is above the least one.
+// Ties go to the lower stage and the smaller peer id, so all peers that read the same records name
+// the same mover.
 // A newcomer joins the stage with the largest load.
 // Source: Ryabinin et al., "SWARM Parallelism", arXiv:2301.11913, section 3.2 and algorithm 2.
 #pragma once

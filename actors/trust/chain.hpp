@@ -10,8 +10,7 @@
 // that took part in one of its steps after that state. The chain with more supporters leads. With
 // equally many supporters, the longer chain leads, and of equally long chains the one whose head
 // has the smaller id. So one member gains nothing by many rounds of its own, and nothing by a high
-// epoch. The chain of a lone member leads no peer, either
-// (actors/training/chain_follower.hpp).
+// epoch. The chain of a lone member leads no peer, either (actors/training/chain_follower.hpp).
 //
 // The decision and its limits are in docs/adr/0031-follow-a-chain-not-a-claim.md. Plain values.
 #pragma once

@@ -1,7 +1,6 @@
 // A list of definitions that are found by name. The program brings some of them, and a program that
 // extends it adds more when it starts. A definition is a struct with a member `name`. It never
-// moves,
-// so a pointer names it as well.
+// moves, so a pointer names it as well.
 // Thread safety: add() only before other threads read.
 #pragma once
 

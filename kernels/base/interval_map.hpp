@@ -1,10 +1,8 @@
 // Disjoint half-open intervals of 64-bit indices, each with a value; equal neighbours are one
 // piece. State machines over an unbounded index space use this map. It never touches single
-// indices,
-// so memory grows with the number of changes of the value along the axis.
+// indices, so memory grows with the number of changes of the value along the axis.
 // Complexity: O(log n) to find, plus the number of pieces that an interval touches; n is the number
-// of
-// pieces.
+// of pieces.
 #pragma once
 
 #include <algorithm>

@@ -9,8 +9,7 @@
 #include <numbers>
 
 // rng::normal for many values at once. The loops do what portable::log and portable::cos_turns do
-// to
-// one value, without their branches, so that the compiler may take several values at a time. The
+// to one value, without their branches, so that the compiler may take several values at a time. The
 // operations and their order are the same, so the bits are the same.
 namespace shoal {
 

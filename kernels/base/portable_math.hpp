@@ -1,6 +1,5 @@
 // log, exp, pow and sines from + - * / alone, so that they give the same bits on every machine. The
-// C
-// library's functions differ between versions and pick fused variants by CPU type. All code that
+// C library's functions differ between versions and pick fused variants by CPU type. All code that
 // decides the order or the time of events uses these functions.
 //   log(x) = k ln 2 + log(1 + f), with s = f / (2 + f): f - s (f - sum_j 2 s^2j / (2j + 1))
 // Error: log, exp, sine and cosine within 2 units in the last place, and within 1e-16 absolute near

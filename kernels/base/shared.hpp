@@ -1,6 +1,5 @@
 // A value that is made once and held by many. A copy is a pointer, and no holder can change the
-// value
-// of the others. A message contains the value itself.
+// value of the others. A message contains the value itself.
 // Thread safety: immutable after construction, may be shared between threads.
 #pragma once
 

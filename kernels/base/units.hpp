@@ -1,8 +1,6 @@
 // Quantities with units as people write them in scenarios: '100Mbit', '80ms', '512KiB', '2h',
-// '10%'. A
-// space before the unit is allowed. Units are case-sensitive. The parsers refuse ambiguous
-// spellings
-// and give the reason (is 'mbps' megabits or megabytes?).
+// '10%'. A space before the unit is allowed. Units are case-sensitive. The parsers refuse ambiguous
+// spellings and give the reason (is 'mbps' megabits or megabytes?).
 #pragma once
 
 #include "kernels/base/result.hpp"

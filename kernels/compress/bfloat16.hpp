@@ -1,8 +1,7 @@
 // Float vectors as bfloat16: the upper half of a float, 8 bits of exponent and 7 of fraction.
 //   bytes[2 i .. 2 i + 1] = the bfloat16 nearest to x[i], the even one on a tie, never infinity
 // Shapes: x [n], bytes [2 n]. The sign of a zero is kept. A value that would round to infinity
-// becomes
-// the largest finite value, 0x7f7f, about 3.39e38.
+// becomes the largest finite value, 0x7f7f, about 3.39e38.
 // Error: |x'[i] - x[i]| <= max(2^-8 |x[i]|, 2^-134), also where it is clamped.
 // Idempotent: a decoded value is encoded to the same bytes.
 // Source: Kalamkar et al., "A Study of BFLOAT16 for Deep Learning Training", arXiv:1905.12322.

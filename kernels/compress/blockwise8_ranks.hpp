@@ -1,6 +1,5 @@
 // The values of blockwise8 (blockwise8.hpp), and the rounding of a block's floats to them. This is
-// an
-// internal part of that codec.
+// an internal part of that codec.
 #pragma once
 
 #include <array>

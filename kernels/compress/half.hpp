@@ -1,6 +1,5 @@
 // The common parts of the two formats of 16 bits: lengths, refusals, and the slow twins that
-// specify
-// both.
+// specify both.
 #pragma once
 
 #include "kernels/base/result.hpp"

@@ -1,6 +1,5 @@
 // The decoders' last step: each code byte selects a float from a table of 256. The function moves
-// bits
-// and computes nothing, so every implementation gives the same result.
+// bits and computes nothing, so every implementation gives the same result.
 #pragma once
 
 #include <array>

@@ -1,8 +1,7 @@
 // The k values of largest magnitude of a float vector, each with its index; the others are sent as
 // 0.
 // With error feedback the values that were not sent are kept and added to the next vector, so that
-// no
-// value is lost for good.
+// no value is lost for good.
 //   sent = the k largest of |x[i]|; of equal ones those with the lower indices
 //   with feedback: v = x + residual;  sent = top_k(v);
 //                  residual' = v where it was not sent, and 0 where it was

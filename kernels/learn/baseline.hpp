@@ -1,11 +1,8 @@
 // The result of one machine with one large batch: a plain loop without actors, network or groups,
-// to
-// compare a swarm with. Step k trains on the samples [k B, (k+1) B) in order, in micro-batches of
-// fixed size. The micro-batches go round-robin to `lanes`. Each lane adds up its gradients in
-// order,
-// and the lanes are added in order. Lanes are part of the numerics and threads are not: the bits
-// are
-// the same for any number of threads.
+// to compare a swarm with. Step k trains on the samples [k B, (k+1) B) in order, in micro-batches
+// of fixed size. The micro-batches go round-robin to `lanes`. Each lane adds up its gradients in
+// order, and the lanes are added in order. Lanes are part of the numerics and threads are not: the
+// bits are the same for any number of threads.
 #pragma once
 
 #include "kernels/learn/model.hpp"

@@ -100,8 +100,7 @@ public:
   std::vector<kernels::tensor_slot> head_tensors() const override;
 
   /// A block that serves `parameters`, those of block_tensors(), in the form `format`. Norms stay
-  /// float32. Errors: layers that the model
-  /// lacks, a vector of another size.
+  /// float32. Errors: layers that the model lacks, a vector of another size.
   result<std::unique_ptr<const served_block>>
   block(layer_range block, std::span<const float> parameters,
         weight_format format = weight_format::float32) const;

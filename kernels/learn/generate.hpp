@@ -1,6 +1,5 @@
 // Generates tokens or text with a trained model, one token at a time. The model sees the last
-// tokens
-// of the text so far.
+// tokens of the text so far.
 #pragma once
 
 #include "kernels/base/rng.hpp"

@@ -1,6 +1,5 @@
 // A model that can be trained: a loss of samples, and its gradient, over a flat vector of
-// parameters
-// that the caller owns. A sample is bytes, and only the model knows their meaning.
+// parameters that the caller owns. A sample is bytes, and only the model knows their meaning.
 #pragma once
 
 #include "kernels/base/result.hpp"

@@ -1,7 +1,6 @@
 // The choice of the next token from logits. Temperature comes first, then the k likeliest tokens,
 // then the smallest set of likeliest tokens whose probability reaches p. The token is drawn from
-// the
-// remaining ones in proportion to their probabilities.
+// the remaining ones in proportion to their probabilities.
 // Source: top-k: Fan et al., arXiv:1805.04833; top-p (nucleus): Holtzman et al., arXiv:1904.09751.
 #pragma once
 

@@ -1,6 +1,5 @@
 // The description of a transformer in checkpoints: a JSON object with its sizes. Only this file
-// writes
-// and reads that object. Checkpoints carry it like the description of any other model.
+// writes and reads that object. Checkpoints carry it like the description of any other model.
 #pragma once
 
 #include "kernels/base/result.hpp"

@@ -1,6 +1,5 @@
 // The vectors that both sides of the averaging benchmark average. Both sides know member m's value
-// j,
-// so that each can check the result.
+// j, so that each can check the result.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,7 @@
 // gloo's ring all-reduce of the same vectors, with a thread for each rank in one process. It runs
 // over
 // TCP on loopback, the only transport in Debian's build. The time runs from a barrier to the last
-// rank's
-// end. The result is a sum, which the caller would still have to divide.
+// rank's end. The result is a sum, which the caller would still have to divide.
 // Usage: averaging_gloo RANKS MEGABYTES ROUNDS    prints `seconds=S` for each round
 #include "tests/bench/averaging.hpp"
 

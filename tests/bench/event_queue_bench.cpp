@@ -1,8 +1,6 @@
 // The event queue alone, by the hold model: a queue of constant size. Each step takes the first
-// event
-// and pushes another at a random later time (exponential, mean 1 s). Beside it runs a binary heap
-// of
-// bare (time, sequence) pairs, the least cost of an ordered queue without slots, owners and
+// event and pushes another at a random later time (exponential, mean 1 s). Beside it runs a binary
+// heap of bare (time, sequence) pairs, the least cost of an ordered queue without slots, owners and
 // cancelling.
 // Usage: event_queue_bench [STEPS]
 // Source: Vaucher and Duval, "A comparison of simulation event list algorithms", CACM 18(4), 1975.

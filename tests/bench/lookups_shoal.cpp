@@ -1,11 +1,8 @@
 // A benchmark of scale: peers that look up keys in a ring all the time. Each peer is one CAF actor
-// on a
-// host of its own. Its contacts are the 20 peers at distances growing by powers, computed and not
-// stored. Every 10 s, at a phase of its own, a peer looks up a random key. It asks the contact that
-// is
-// closest before the key, then the contact that this one names, one query at a time. The look-up
-// ends
-// when the owner answers. A query and its answer are small messages.
+// on a host of its own. Its contacts are the 20 peers at distances growing by powers, computed and
+// not stored. Every 10 s, at a phase of its own, a peer looks up a random key. It asks the contact
+// that is closest before the key, then the contact that this one names, one query at a time. The
+// look-up ends when the owner answers. A query and its answer are small messages.
 // Usage: lookups_shoal [PEERS] [VIRTUAL_SECONDS]    default 100000 1000
 #include "netem/coordinator.hpp"
 #include "netem/fabric.hpp"

@@ -1,12 +1,10 @@
 // The work of the messages benchmarks, the same on every side: `actors` tokens go round among
-// `actors`
-// actors, each for `hops` messages. The h-th hop takes a token per_host + h % 97 places on. So each
-// actor receives one message in each hop and knows when it is done. A token never stays on its
-// host.
+// `actors` actors, each for `hops` messages. The h-th hop takes a token per_host + h % 97 places
+// on. So each actor receives one message in each hop and knows when it is done. A token never stays
+// on its host.
 //
 // The checksum is a sum, so that it does not depend on the order within an instant. Two sides with
-// the
-// same checksum have delivered the same tokens to the same actors.
+// the same checksum have delivered the same tokens to the same actors.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // Processes of a benchmark of all-reduce over sockets. They are forked before any thread exists,
-// and
-// share memory with a barrier and a place for the times of each round. The parent prints the times.
+// and share memory with a barrier and a place for the times of each round. The parent prints the
+// times.
 #pragma once
 
 #include <fcntl.h>

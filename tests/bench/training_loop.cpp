@@ -1,6 +1,5 @@
 // The model of a scenario, trained by a plain loop on one thread without peers and network. It is
-// the
-// reference for a swarm's samples per second.
+// the reference for a swarm's samples per second.
 // Usage: training_loop LAYERS HEADS DIM CONTEXT MICRO_BATCH TARGET_BATCH STEPS
 #include "kernels/base/check.hpp"
 #include "kernels/learn/baseline.hpp"

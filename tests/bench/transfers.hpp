@@ -1,8 +1,6 @@
 // The work of the transfers benchmarks, the same on every side. The network is a star of private
-// links,
-// up 12.5 MB/s and down 25 MB/s times U(0.5, 1.5), 20 ms each. The rates and the receivers come
-// from
-// the generator below alone.
+// links, up 12.5 MB/s and down 25 MB/s times U(0.5, 1.5), 20 ms each. The rates and the receivers
+// come from the generator below alone.
 //   groups N M R: R rounds; each peer sends M - 1 chunks of 40 MB / M inside its group of M, the
 //                 peers that differ from it in one digit of their index.
 //   random N R:   each peer sends R times 1 MB, one after the other, to random peers.

@@ -1,12 +1,9 @@
 // The same transfers on SimGrid mailboxes with a receiver set (host-to-host communications keep a
-// list
-// that is searched for each). No acknowledgement is sent: the sender waits for the end of its own
-// sends
-// and then sleeps for one delay. This is the cheapest way to the same times. Received transfers are
-// taken out once a round.
+// list that is searched for each). No acknowledgement is sent: the sender waits for the end of its
+// own sends and then sleeps for one delay. This is the cheapest way to the same times. Received
+// transfers are taken out once a round.
 // Models: `same` is CM02 without cross-traffic and window, plain max-min sharing like Shoal's;
-// `lv08`
-// is the default.
+// `lv08` is the default.
 // Usage: transfers_simgrid (groups N M R | random N R) [same | lv08]
 #include "tests/bench/transfers.hpp"
 

@@ -1,8 +1,7 @@
 // Group actors of a few processes average a vector over real connections (netem/wire), as the peers
-// of
-// `shoal node` do. The time runs from a barrier over all processes, which know of each other by
-// then, to
-// the last member's end. It includes matchmaking and voting, and not the look-up in the DHT.
+// of `shoal node` do. The time runs from a barrier over all processes, which know of each other by
+// then, to the last member's end. It includes matchmaking and voting, and not the look-up in the
+// DHT.
 // Usage: wire_all_reduce PROCESSES MEGABYTES ROUNDS [OPTION...]
 //   prints `seconds=S` for each round, and `resident_mib=M`, the most of any process
 //   --tls              with keys that a moderator made, else neither encrypted nor authenticated

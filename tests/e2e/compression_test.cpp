@@ -1,8 +1,6 @@
 // Training with averaged vectors encoded by a codec. The swarm learns as it does without, all
-// members
-// hold the same bits, and fewer bytes travel. The same holds while members die and other members
-// reduce
-// their parts again.
+// members hold the same bits, and fewer bytes travel. The same holds while members die and other
+// members reduce their parts again.
 #include "kernels/compress/codec.hpp"
 #include "tests/e2e/support/swarm.hpp"
 

@@ -1,6 +1,5 @@
 // The workloads 'quadratic' and 'logistic'. The streamed samples are the drawn ones, a gradient
-// needs
-// nothing else, and a swarm ends where one machine does.
+// needs nothing else, and a swarm ends where one machine does.
 #include "actors/training/observations.hpp"
 #include "kernels/convex_logistic.hpp"
 #include "kernels/convex_quadratic.hpp"

@@ -1,7 +1,6 @@
 // A synchronous step of the swarm is numerically a step with one large batch on one machine. For
-// each
-// epoch one process replays the exact sample indices of the round. It starts from the swarm's own
-// parameters, so that differences do not add up over epochs.
+// each epoch one process replays the exact sample indices of the round. It starts from the swarm's
+// own parameters, so that differences do not add up over epochs.
 //   gradient: |a - b| / |b| <= 1e-6     update: |a - b| / |b| <= 1e-4     (Euclidean norms)
 #include "actors/averaging/observations.hpp"
 #include "kernels/learn/text.hpp"

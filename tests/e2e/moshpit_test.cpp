@@ -1,6 +1,5 @@
 // Moshpit SGD in virtual time. Each peer's parameters are those of plain loops over its samples and
-// its
-// received averages, and swarms survive failures.
+// its received averages, and swarms survive failures.
 #include "actors/averaging/observations.hpp"
 #include "actors/data/sample_ranges.hpp"
 #include "actors/probes.hpp"

@@ -1,6 +1,5 @@
 // The views of a swarm's single hosts. Each view, judged without the others, violates no invariant,
-// and
-// all together give the figures of the whole run.
+// and all together give the figures of the whole run.
 #include "actors/averaging/observations.hpp"
 #include "scenarios/compare/run_comparison.hpp"
 #include "scenarios/methods/method.hpp"

@@ -1,6 +1,5 @@
 // The protocols in virtual time. Members die at each point of a round, and leaders, donors and the
-// shard
-// die. The survivors always end and reach their epochs, and no invariant breaks.
+// shard die. The survivors always end and reach their epochs, and no invariant breaks.
 #include "actors/averaging/observations.hpp"
 #include "actors/probes.hpp"
 #include "actors/training/observations.hpp"

@@ -1,6 +1,5 @@
 // The main promise: one command trains a real model on real text across volunteers that come and
-// go. The
-// result is as good as one machine's, and the same to the last bit each time.
+// go. The result is as good as one machine's, and the same to the last bit each time.
 #include "tests/e2e/support/program.hpp"
 
 #include <doctest/doctest.h>

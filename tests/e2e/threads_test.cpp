@@ -1,6 +1,6 @@
 // Emulation under load on several threads. The runs serve mostly under ThreadSanitizer
-// (tests/nightly),
-// which checks the use of the observers, the fabric, the coordinator and the pools.
+// (tests/nightly), which checks the use of the observers, the fabric, the coordinator and the
+// pools.
 #include "tests/e2e/support/program.hpp"
 #include "tests/e2e/support/swarm.hpp"
 #include "tests/support/skip.hpp"

@@ -1,8 +1,6 @@
 // A trace in each format, replayed on the quickstart swarm with the workload `timing`. The present
-// peers
-// are those of the trace, and the run reaches its target. tests/churn/replay_traces does the same
-// with
-// real traces.
+// peers are those of the trace, and the run reaches its target. tests/churn/replay_traces does the
+// same with real traces.
 #include "netem/trace_formats.hpp"
 #include "netem/trace_statistics.hpp"
 #include "tests/e2e/support/program.hpp"

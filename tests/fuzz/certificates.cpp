@@ -1,8 +1,6 @@
 // Certificates, requests, revocation lists, keys and signed texts from strangers, as PEM or as the
-// DER
-// inside, beside a swarm's own certificate. Accepted inputs keep the rules for names and serials,
-// and
-// only certificates of this swarm's moderator are admitted.
+// DER inside, beside a swarm's own certificate. Accepted inputs keep the rules for names and
+// serials, and only certificates of this swarm's moderator are admitted.
 #include "netem/wire/certificates.hpp"
 
 #include "netem/wire/signed_text.hpp"

@@ -1,7 +1,6 @@
 // Plays the corpora through the targets, without a fuzzer, so that repaired faults stay repaired in
 // every build. Each file is played as it is, and cut and changed a little, so that a target sees
-// more
-// than the stored inputs.
+// more than the stored inputs.
 #include "kernels/base/rng.hpp"
 #include "tests/fuzz/targets.hpp"
 

@@ -1,6 +1,5 @@
 // A scenario file: parsed, checked, and, if it is one, printed and read again. Inputs that name
-// files are
-// skipped, because this target does not look at files on a disk.
+// files are skipped, because this target does not look at files on a disk.
 #include "scenarios/schema/inventory.hpp"
 #include "scenarios/schema/load.hpp"
 #include "tests/fuzz/targets.hpp"

@@ -1,6 +1,5 @@
 // Churn traces in every format, and line traces. A trace that was read is ordered, and reads back
-// after
-// it was written.
+// after it was written.
 #include "netem/line_trace.hpp"
 #include "netem/trace_formats.hpp"
 #include "netem/trace_statistics.hpp"

@@ -4,9 +4,8 @@
 // Figures: pytorch/torchft (BSD 3-Clause), torchft/diloco_regression_test.py and
 // test_fixtures/torchft.diloco_regression_test.DiLoCoMockedUpdateTest.*.json at commit
 // 73dafea422116b2a713542719c8454efe5444c6c. There are two replicas of two layers of one weight,
-// which
-// is 1 at first. Each gradient is 2, the inner rate 1, and the outer rate 2 without momentum. A
-// fragment is a layer and has a round each 6 local steps.
+// which is 1 at first. Each gradient is 2, the inner rate 1, and the outer rate 2 without momentum.
+// A fragment is a layer and has a round each 6 local steps.
 #include "kernels/fragments.hpp"
 #include "kernels/optimizer.hpp"
 #include "kernels/outer_optimizer.hpp"

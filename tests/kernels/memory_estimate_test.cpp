@@ -1,6 +1,5 @@
 // kernels/memory_estimate: the seeds' table, figure by figure, and the parts of Shoal's own
-// estimate
-// against the sizes of real models and states.
+// estimate against the sizes of real models and states.
 #include "kernels/layout.hpp"
 #include "kernels/memory_estimate.hpp"
 #include "kernels/optimizer.hpp"

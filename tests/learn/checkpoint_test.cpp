@@ -1,6 +1,5 @@
 // kernels/learn/checkpoint: a saved state comes back, and a file that is not a checkpoint is
-// refused
-// with the reason.
+// refused with the reason.
 #include "kernels/base/digest.hpp"
 #include "kernels/learn/checkpoint.hpp"
 #include "kernels/learn/transformer_description.hpp"

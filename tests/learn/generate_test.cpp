@@ -1,6 +1,5 @@
 // kernels/learn/sampling and generate: which bytes can be chosen, their frequencies, and one text
-// per
-// seed.
+// per seed.
 #include "kernels/learn/generate.hpp"
 #include "kernels/learn/transformer.hpp"
 

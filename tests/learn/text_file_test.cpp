@@ -1,6 +1,5 @@
 // kernels/learn/text_file: every format gives the same text, and a cut or changed packed file gives
-// an
-// error with its place.
+// an error with its place.
 #include "kernels/base/rng.hpp"
 #include "kernels/learn/text.hpp"
 #include "kernels/learn/text_file.hpp"

@@ -1,6 +1,5 @@
 // kernels/learn/text and bigram: each pass has every window once, no held-out byte is trained on,
-// and
-// equal files count once.
+// and equal files count once.
 #include "kernels/base/rng.hpp"
 #include "kernels/learn/bigram.hpp"
 #include "kernels/learn/text.hpp"

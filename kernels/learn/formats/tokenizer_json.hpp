@@ -33,8 +33,7 @@ result<tokenizer> load_tokenizer_json(const std::filesystem::path& path);
 
 /// GPT-2's first form of a tokenizer: encoder.json, an object of tokens and numbers, and vocab.bpe,
 /// a merge in each line after '#version'. The pieces are those of ByteLevel. No token is special,
-/// so
-/// `<|endoftext|>` in a text is text. Errors: as above.
+/// so `<|endoftext|>` in a text is text. Errors: as above.
 result<tokenizer_description>
 parse_gpt2_vocabulary(std::string_view encoder, std::string_view merges, const std::string& name);
 
