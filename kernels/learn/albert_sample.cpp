@@ -27,9 +27,7 @@ std::size_t albert_format::bytes() const noexcept {
 }
 
 result<void> albert_format::check(std::span<const std::byte> samples) const {
-  if (samples.size() % bytes() != 0)
-    return failure{"samples: " + std::to_string(samples.size()) + " bytes are no samples of " +
-                   std::to_string(bytes()) + " each"};
+  if (auto whole = check_whole_samples(samples, bytes()); !whole) return whole;
   const auto wrong = [&](std::size_t at, const std::string& what) {
     return failure{"samples: number " + std::to_string(at / bytes()) + " " + what};
   };

@@ -40,9 +40,7 @@ std::size_t dalle_format::bytes() const noexcept {
 }
 
 result<void> dalle_format::check(std::span<const std::byte> samples) const {
-  if (samples.size() % bytes() != 0)
-    return failure{"samples: " + std::to_string(samples.size()) + " bytes are no samples of " +
-                   std::to_string(bytes()) + " each"};
+  if (auto whole = check_whole_samples(samples, bytes()); !whole) return whole;
   for (std::size_t at = 0; at < samples.size(); at += bytes()) {
     const auto one = read(samples.subspan(at, bytes()));
     const auto wrong = [&](const std::string& what) {

@@ -34,6 +34,13 @@ std::vector<std::size_t> largest_of(std::span<const float> wide, std::size_t gro
   return out;
 }
 
+std::vector<float> values_at(std::span<const float> x, const std::vector<std::size_t>& places) {
+  std::vector<float> out;
+  out.reserve(places.size());
+  for (const auto at : places) out.push_back(x[at]);
+  return out;
+}
+
 class maxout_model final : public layered_model {
 public:
   maxout_model(std::shared_ptr<const layered_model> model, const maxout_config& maxout)
@@ -110,7 +117,7 @@ public:
       auto out = model_->forward(part.layers, part.of_layers(parameters), shape, one.wide);
       if (!out) return out;
       one.largest = largest_of(*out, group_);
-      x = narrowed(*out);
+      x = values_at(*out, one.largest);
       inputs.push_back(std::move(one));
     }
     std::vector<float> gradient(gradient_out.begin(), gradient_out.end());
@@ -250,10 +257,7 @@ private:
   }
 
   std::vector<float> narrowed(std::span<const float> x) const {
-    std::vector<float> out;
-    out.reserve(x.size() / group_);
-    for (const auto at : largest_of(x, group_)) out.push_back(x[at]);
-    return out;
+    return values_at(x, largest_of(x, group_));
   }
 
   /// x [rows, narrow] -> [rows, wide].

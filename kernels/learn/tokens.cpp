@@ -28,6 +28,12 @@ void with_width(std::int64_t vocabulary, Use use) {
 
 } // namespace
 
+result<void> check_whole_samples(std::span<const std::byte> samples, std::size_t bytes_each) {
+  if (samples.size() % bytes_each == 0) return {};
+  return failure{"samples: " + std::to_string(samples.size()) + " bytes are no samples of " +
+                 std::to_string(bytes_each) + " each"};
+}
+
 result<void> check_tokens(std::span<const std::byte> bytes, std::int64_t vocabulary) {
   const auto width = token_bytes(vocabulary);
   if (bytes.size() % width != 0)

@@ -1,6 +1,5 @@
 // The form of tokens in samples. A token is an unsigned little-endian number, whose width follows
-// from
-// the model's vocabulary:
+// from the model's vocabulary:
 //   1 byte up to 256 tokens, 2 bytes (uint16) up to 65,536, 4 bytes (uint32) above.
 // So a sample of the byte model is the text itself.
 #pragma once
@@ -20,6 +19,9 @@ using token_id = std::int64_t;
 constexpr std::size_t token_bytes(std::int64_t vocabulary) noexcept {
   return vocabulary <= 256 ? 1 : vocabulary <= 65536 ? 2 : 4;
 }
+
+/// Whether `samples` are whole ones of `bytes_each` bytes, without gaps. Errors: another size.
+result<void> check_whole_samples(std::span<const std::byte> samples, std::size_t bytes_each);
 
 /// Whether `bytes` are tokens of the vocabulary. Errors: an incomplete token at the end, or a token
 /// outside the vocabulary (which, and where).
