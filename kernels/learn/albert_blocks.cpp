@@ -1,12 +1,15 @@
 #include "kernels/learn/albert_blocks.hpp"
 
-#include "kernels/learn/argument_check.hpp"
+#include "kernels/learn/checked_layers.hpp"
 #include "kernels/learn/torch_loader.hpp"
 
 #include <algorithm>
-#include <exception>
-#include <string>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
 #include <utility>
+#include <vector>
 
 namespace shoal::learn {
 
@@ -14,28 +17,7 @@ namespace {
 
 using slots = std::vector<kernels::tensor_slot>;
 
-/// The tensors without gaps, with offsets from the first of them.
-slots packed(slots of) {
-  std::size_t offset = 0;
-  for (auto& slot : of) {
-    slot.offset = offset;
-    offset += slot.size();
-  }
-  return of;
-}
-
-/// The result of `compute`, or the reason why libtorch failed: mostly a lack of memory.
-template <class Compute>
-auto caught(Compute compute) -> result<decltype(compute())> {
-  try {
-    return compute();
-  } catch (const std::exception& e) {
-    const std::string why = e.what();
-    return failure{"layers: libtorch failed: " + why.substr(0, why.find('\n'))};
-  }
-}
-
-class albert_blocks final : public layered_model {
+class albert_blocks final : public checked_layers {
 public:
   albert_blocks(const albert_config& config, bool checkpoint)
       : config_(config), layout_(albert_layout(config)),
@@ -49,96 +31,17 @@ public:
   }
 
   slots embedding_tensors() const override {
-    return packed({layout_.begin(), layout_.begin() + layer_begin});
+    return without_gaps({layout_.begin(), layout_.begin() + layer_begin});
   }
   result<slots> block_tensors(layer_range block) const override {
     if (const auto check = argument_check().layers(block, layers()); !check.ok())
       return check.why();
-    return packed({layout_.begin() + layer_begin, layout_.begin() + head_begin});
+    return without_gaps({layout_.begin() + layer_begin, layout_.begin() + head_begin});
   }
   slots head_tensors() const override {
     slots out{layout_.front()};
     out.insert(out.end(), layout_.begin() + head_begin, layout_.end());
-    return packed(std::move(out));
-  }
-
-  result<std::vector<float>> embed(std::span<const float> parameters, pass_shape shape,
-                                   std::span<const token_id> tokens) const override {
-    if (const auto check = input(parameters, shape, tokens); !check.ok()) return check.why();
-    return caught([&] {
-      const embedding_input in(tokens, config_.vocabulary);
-      std::vector<float> out(activations(shape));
-      math_->embed(parameters, in.of(shape), out);
-      return out;
-    });
-  }
-
-  result<void> embed_backward(std::span<const float> parameters, pass_shape shape,
-                              std::span<const token_id> tokens, std::span<const float> gradient_out,
-                              std::span<float> gradient_sum) const override {
-    auto check = input(parameters, shape, tokens);
-    if (check.ok())
-      check.size("gradient of the activations", gradient_out.size(), activations(shape))
-          .size("sum", gradient_sum.size(), parameters.size());
-    if (!check.ok()) return check.why();
-    const auto done = caught([&] {
-      const embedding_input in(tokens, config_.vocabulary);
-      math_->embed_backward(parameters, in.of(shape), gradient_out, gradient_sum);
-      return true;
-    });
-    return done.ok() ? result<void>{} : failure{done.error()};
-  }
-
-  result<std::vector<float>> forward(layer_range block, std::span<const float> parameters,
-                                     pass_shape shape, std::span<const float> in) const override {
-    if (const auto check = between(block, parameters, shape, in); !check.ok()) return check.why();
-    return caught([&] {
-      std::vector<float> out(in.size());
-      math_->forward(block.last - block.first, parameters, shape, in, out);
-      return out;
-    });
-  }
-
-  result<std::vector<float>> backward(layer_range block, std::span<const float> parameters,
-                                      pass_shape shape, std::span<const float> in,
-                                      std::span<const float> gradient_out,
-                                      std::span<float> gradient_sum) const override {
-    auto check = between(block, parameters, shape, in);
-    check.size("gradient of the activations", gradient_out.size(), in.size())
-        .size("sum", gradient_sum.size(), parameters.size());
-    if (!check.ok()) return check.why();
-    return caught([&] {
-      std::vector<float> gradient_in(in.size());
-      math_->backward(block.last - block.first, parameters, shape, in, gradient_out, gradient_in,
-                      gradient_sum);
-      return gradient_in;
-    });
-  }
-
-  result<double> loss(std::span<const float> parameters, pass_shape shape,
-                      std::span<const float> in, std::span<const token_id> targets) const override {
-    const auto check = end(parameters, shape, in, targets);
-    if (!check.ok()) return check.why();
-    const head_targets wanted(targets, shape, config_.vocabulary);
-    if (!wanted.fine()) return mixed();
-    return caught([&] { return math_->loss(parameters, shape, in, wanted.of()).sum(); });
-  }
-
-  result<head_gradient> loss_backward(std::span<const float> parameters, pass_shape shape,
-                                      std::span<const float> in, std::span<const token_id> targets,
-                                      std::span<float> gradient_sum) const override {
-    auto check = end(parameters, shape, in, targets);
-    if (check.ok()) check.size("sum", gradient_sum.size(), parameters.size());
-    if (!check.ok()) return check.why();
-    const head_targets wanted(targets, shape, config_.vocabulary);
-    if (!wanted.fine()) return mixed();
-    return caught([&] {
-      head_gradient out{0, std::vector<float>(in.size())};
-      out.loss =
-          math_->loss_backward(parameters, shape, in, wanted.of(), out.gradient_in, gradient_sum)
-              .sum();
-      return out;
-    });
+    return without_gaps(std::move(out));
   }
 
   result<std::vector<float>> logits(std::span<const float>, pass_shape,
@@ -149,7 +52,6 @@ public:
 private:
   static constexpr std::ptrdiff_t layer_begin = albert_embedding_tensors;
   static constexpr std::ptrdiff_t head_begin = layer_begin + albert_layer_tensors;
-  static constexpr std::int64_t most_samples = std::int64_t{1} << 24;
 
   /// The input of the embedding, in the form of albert_math.
   class embedding_input {
@@ -185,67 +87,59 @@ private:
         const auto count = static_cast<double>(places_.size() - before);
         weights_.resize(places_.size(), static_cast<float>(1.0 / count));
       }
-      fine_ = classes_.empty() || classes_.size() == static_cast<std::size_t>(shape.samples);
     }
-    bool fine() const { return fine_; }
     albert_targets of() const { return {places_, labels_, weights_, classes_}; }
 
   private:
     std::vector<token_id> places_, labels_, classes_;
     std::vector<float> weights_;
-    bool fine_ = true;
   };
 
-  static failure mixed() {
-    return failure{"layers: some samples have a target for their order and others have none; give "
-                   "one to all or to none"};
-  }
-
-  std::size_t activations(pass_shape shape) const { return shape.tokens() * width(); }
-
-  argument_check shaped(pass_shape shape) const {
-    return argument_check()
-        .range("samples", shape.samples, most_samples)
-        .range("time", shape.time, config_.positions);
-  }
-
-  argument_check input(std::span<const float> parameters, pass_shape shape,
-                       std::span<const token_id> tokens) const {
-    auto check = shaped(shape);
-    if (check.ok())
-      check.size("embedding", parameters.size(), kernels::end_of(embedding_tensors()))
-          .size("list of tokens", tokens.size(), shape.tokens())
-          .tokens(tokens, vocabulary());
-    return check;
-  }
-
-  argument_check between(layer_range block, std::span<const float> parameters, pass_shape shape,
-                         std::span<const float> in) const {
-    auto check = shaped(shape).layers(block, layers());
-    if (check.ok())
-      check
-          .size("vector of the block's parameters", parameters.size(),
-                kernels::end_of(*block_tensors(block)))
-          .size("vector of activations", in.size(), activations(shape));
-    return check;
-  }
-
   /// Only the first target of a sample may stand for an order.
-  argument_check end(std::span<const float> parameters, pass_shape shape, std::span<const float> in,
-                     std::span<const token_id> targets) const {
-    auto check = shaped(shape);
-    if (check.ok())
-      check
-          .size("vector of the head's parameters", parameters.size(),
-                kernels::end_of(head_tensors()))
-          .size("vector of activations", in.size(), activations(shape))
-          .size("list of targets", targets.size(), shape.tokens());
-    if (!check.ok()) return check;
+  void check_targets(std::span<const token_id> targets, pass_shape shape,
+                     argument_check& check) const override {
     const auto time = static_cast<std::size_t>(shape.time);
-    for (std::size_t first = 0; first < targets.size(); first += time)
+    std::int64_t ordered = 0;
+    for (std::size_t first = 0; first < targets.size(); first += time) {
       check.tokens(targets.subspan(first, 1), config_.vocabulary + 3)
           .tokens(targets.subspan(first + 1, time - 1), config_.vocabulary + 1);
-    return check;
+      if (targets[first] > config_.vocabulary) ++ordered;
+    }
+    check.that(
+        ordered == 0 || ordered == shape.samples,
+        "some samples have a target for their order and others have none; give one to all or "
+        "to none");
+  }
+  void compute_embed(std::span<const float> parameters, pass_shape shape,
+                     std::span<const token_id> tokens, std::span<float> out) const override {
+    math_->embed(parameters, embedding_input(tokens, config_.vocabulary).of(shape), out);
+  }
+  void compute_embed_backward(std::span<const float> parameters, pass_shape shape,
+                              std::span<const token_id> tokens, std::span<const float> gradient_out,
+                              std::span<float> gradient_sum) const override {
+    math_->embed_backward(parameters, embedding_input(tokens, config_.vocabulary).of(shape),
+                          gradient_out, gradient_sum);
+  }
+  void compute_forward(layer_range block, std::span<const float> parameters, pass_shape shape,
+                       std::span<const float> in, std::span<float> out) const override {
+    math_->forward(block.last - block.first, parameters, shape, in, out);
+  }
+  void compute_backward(layer_range block, std::span<const float> parameters, pass_shape shape,
+                        std::span<const float> in, std::span<const float> gradient_out,
+                        std::span<float> out, std::span<float> gradient_sum) const override {
+    math_->backward(block.last - block.first, parameters, shape, in, gradient_out, out,
+                    gradient_sum);
+  }
+  double compute_loss(std::span<const float> parameters, pass_shape shape,
+                      std::span<const float> in, std::span<const token_id> targets) const override {
+    const head_targets wanted(targets, shape, config_.vocabulary);
+    return math_->loss(parameters, shape, in, wanted.of()).sum();
+  }
+  double compute_loss_backward(std::span<const float> parameters, pass_shape shape,
+                               std::span<const float> in, std::span<const token_id> targets,
+                               std::span<float> out, std::span<float> gradient_sum) const override {
+    const head_targets wanted(targets, shape, config_.vocabulary);
+    return math_->loss_backward(parameters, shape, in, wanted.of(), out, gradient_sum).sum();
   }
 
   albert_config config_;

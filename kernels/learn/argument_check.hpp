@@ -47,6 +47,11 @@ public:
     return *this;
   }
 
+  argument_check& that(bool holds, const char* otherwise) {
+    if (!holds) wrong(otherwise);
+    return *this;
+  }
+
   bool ok() const { return why_.empty(); }
   failure why() const { return failure{"layers: " + why_}; }
 

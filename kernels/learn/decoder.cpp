@@ -16,15 +16,6 @@ namespace {
 
 using slots = std::vector<kernels::tensor_slot>;
 
-slots without_gaps(slots of) {
-  std::size_t offset = 0;
-  for (auto& slot : of) {
-    slot.offset = offset;
-    offset += slot.size();
-  }
-  return of;
-}
-
 bool fused(const decoder_config& config) {
   return config.mlp != mlp_kind::swiglu && config.kv_heads == config.heads;
 }

@@ -30,6 +30,15 @@ result<void> for_each_pair(const slots& whole, std::size_t whole_size, const slo
 
 } // namespace
 
+slots without_gaps(slots tensors) {
+  std::size_t offset = 0;
+  for (auto& slot : tensors) {
+    slot.offset = offset;
+    offset += slot.size();
+  }
+  return tensors;
+}
+
 result<std::vector<float>> gather(const slots& whole, std::span<const float> values,
                                   const slots& piece) {
   std::vector<float> out(kernels::end_of(piece));

@@ -97,6 +97,9 @@ public:
                                             std::span<const float> activations) const = 0;
 };
 
+/// The same tensors, one behind the other from offset 0.
+std::vector<kernels::tensor_slot> without_gaps(std::vector<kernels::tensor_slot> tensors);
+
 /// Copies the parameters of `piece` out of the parameters of the whole model, whose layout is
 /// `whole`. Errors: a tensor that `whole` lacks or has in another shape; `values` of another size
 /// than `whole`.

@@ -1,12 +1,13 @@
 #include "kernels/learn/transformer_blocks.hpp"
 
-#include "kernels/learn/argument_check.hpp"
+#include "kernels/learn/checked_layers.hpp"
 #include "kernels/learn/torch_loader.hpp"
 
-#include <algorithm>
-#include <exception>
-#include <string>
-#include <utility>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
 
 namespace shoal::learn {
 
@@ -16,28 +17,7 @@ using slots = std::vector<kernels::tensor_slot>;
 
 constexpr std::size_t tensors_of_layer = 6; // layout.hpp
 
-/// The tensors without gaps, with offsets from the first of them.
-slots one_behind_the_other(slots of) {
-  std::size_t offset = 0;
-  for (auto& slot : of) {
-    slot.offset = offset;
-    offset += slot.size();
-  }
-  return of;
-}
-
-/// The result of `compute`, or the reason why libtorch failed: mostly a lack of memory.
-template <class Compute>
-auto guarded(Compute compute) -> result<decltype(compute())> {
-  try {
-    return compute();
-  } catch (const std::exception& e) {
-    const std::string why = e.what();
-    return failure{"layers: libtorch failed: " + why.substr(0, why.find('\n'))};
-  }
-}
-
-class transformer_blocks final : public layered_model {
+class transformer_blocks final : public checked_layers {
 public:
   transformer_blocks(const kernels::transformer_config& config, bool checkpoint)
       : config_(config), layout_(layout_of(config)),
@@ -48,97 +28,19 @@ public:
   std::int64_t context() const noexcept override { return config_.context; }
   std::size_t width() const noexcept override { return static_cast<std::size_t>(config_.dim); }
 
-  slots embedding_tensors() const override { return one_behind_the_other({layout_.front()}); }
-  slots head_tensors() const override {
-    return one_behind_the_other({layout_.front(), layout_.back()});
-  }
+  slots embedding_tensors() const override { return without_gaps({layout_.front()}); }
+  slots head_tensors() const override { return without_gaps({layout_.front(), layout_.back()}); }
 
   result<slots> block_tensors(layer_range block) const override {
     if (const auto check = argument_check().layers(block, layers()); !check.ok())
       return check.why();
-    return one_behind_the_other(
+    return without_gaps(
         {layout_.begin() + first_tensor(block.first), layout_.begin() + first_tensor(block.last)});
-  }
-
-  result<std::vector<float>> embed(std::span<const float> parameters, pass_shape shape,
-                                   std::span<const token_id> tokens) const override {
-    if (const auto check = input(parameters, shape, tokens); !check.ok()) return check.why();
-    return guarded([&] {
-      std::vector<float> out(activations(shape));
-      math_->embed(parameters, tokens, out);
-      return out;
-    });
-  }
-
-  result<void> embed_backward(std::span<const float> parameters, pass_shape shape,
-                              std::span<const token_id> tokens, std::span<const float> gradient_out,
-                              std::span<float> gradient_sum) const override {
-    auto check = input(parameters, shape, tokens);
-    if (check.ok())
-      check.size("gradient of the activations", gradient_out.size(), activations(shape))
-          .size("sum", gradient_sum.size(), parameters.size());
-    if (!check.ok()) return check.why();
-    const auto done = guarded([&] {
-      math_->embed_backward(tokens, gradient_out, gradient_sum);
-      return true;
-    });
-    return done.ok() ? result<void>{} : failure{done.error()};
-  }
-
-  result<std::vector<float>> forward(layer_range block, std::span<const float> parameters,
-                                     pass_shape shape, std::span<const float> in) const override {
-    if (const auto check = between(block, parameters, shape, in); !check.ok()) return check.why();
-    return guarded([&] {
-      std::vector<float> out(in.size());
-      math_->forward(block, parameters, shape, in, out);
-      return out;
-    });
-  }
-
-  result<std::vector<float>> backward(layer_range block, std::span<const float> parameters,
-                                      pass_shape shape, std::span<const float> in,
-                                      std::span<const float> gradient_out,
-                                      std::span<float> gradient_sum) const override {
-    auto check = between(block, parameters, shape, in);
-    check.size("gradient of the activations", gradient_out.size(), in.size())
-        .size("sum", gradient_sum.size(), parameters.size());
-    if (!check.ok()) return check.why();
-    return guarded([&] {
-      std::vector<float> gradient_in(in.size());
-      math_->backward(block, parameters, shape, in, gradient_out, gradient_in, gradient_sum);
-      return gradient_in;
-    });
-  }
-
-  result<double> loss(std::span<const float> parameters, pass_shape shape,
-                      std::span<const float> in, std::span<const token_id> targets) const override {
-    auto check = end(parameters, shape, in);
-    if (check.ok())
-      check.size("list of targets", targets.size(), shape.tokens()).tokens(targets, vocabulary());
-    if (!check.ok()) return check.why();
-    return guarded([&] { return math_->loss(parameters, shape, in, targets); });
-  }
-
-  result<head_gradient> loss_backward(std::span<const float> parameters, pass_shape shape,
-                                      std::span<const float> in, std::span<const token_id> targets,
-                                      std::span<float> gradient_sum) const override {
-    auto check = end(parameters, shape, in);
-    if (check.ok())
-      check.size("list of targets", targets.size(), shape.tokens())
-          .tokens(targets, vocabulary())
-          .size("sum", gradient_sum.size(), parameters.size());
-    if (!check.ok()) return check.why();
-    return guarded([&] {
-      head_gradient out{0, std::vector<float>(in.size())};
-      out.loss =
-          math_->loss_backward(parameters, shape, in, targets, out.gradient_in, gradient_sum);
-      return out;
-    });
   }
 
   result<std::vector<float>> logits(std::span<const float> parameters, pass_shape shape,
                                     std::span<const float> in) const override {
-    if (const auto check = end(parameters, shape, in); !check.ok()) return check.why();
+    if (const auto check = check_head(parameters, shape, in); !check.ok()) return check.why();
     return guarded([&] {
       std::vector<float> out(static_cast<std::size_t>(shape.samples * vocabulary()));
       math_->logits(parameters, shape, in, out);
@@ -147,50 +49,40 @@ public:
   }
 
 private:
-  /// The largest number of samples in a pass. Sizes of activations stay far below 2^63.
-  static constexpr std::int64_t most_samples = std::int64_t{1} << 24;
+  void check_targets(std::span<const token_id> targets, pass_shape,
+                     argument_check& check) const override {
+    check.tokens(targets, vocabulary());
+  }
+  void compute_embed(std::span<const float> parameters, pass_shape,
+                     std::span<const token_id> tokens, std::span<float> out) const override {
+    math_->embed(parameters, tokens, out);
+  }
+  void compute_embed_backward(std::span<const float>, pass_shape, std::span<const token_id> tokens,
+                              std::span<const float> gradient_out,
+                              std::span<float> gradient_sum) const override {
+    math_->embed_backward(tokens, gradient_out, gradient_sum);
+  }
+  void compute_forward(layer_range block, std::span<const float> parameters, pass_shape shape,
+                       std::span<const float> in, std::span<float> out) const override {
+    math_->forward(block, parameters, shape, in, out);
+  }
+  void compute_backward(layer_range block, std::span<const float> parameters, pass_shape shape,
+                        std::span<const float> in, std::span<const float> gradient_out,
+                        std::span<float> out, std::span<float> gradient_sum) const override {
+    math_->backward(block, parameters, shape, in, gradient_out, out, gradient_sum);
+  }
+  double compute_loss(std::span<const float> parameters, pass_shape shape,
+                      std::span<const float> in, std::span<const token_id> targets) const override {
+    return math_->loss(parameters, shape, in, targets);
+  }
+  double compute_loss_backward(std::span<const float> parameters, pass_shape shape,
+                               std::span<const float> in, std::span<const token_id> targets,
+                               std::span<float> out, std::span<float> gradient_sum) const override {
+    return math_->loss_backward(parameters, shape, in, targets, out, gradient_sum);
+  }
 
   static std::ptrdiff_t first_tensor(std::int64_t layer) {
     return 1 + static_cast<std::ptrdiff_t>(tensors_of_layer) * layer;
-  }
-  std::size_t activations(pass_shape shape) const { return shape.tokens() * width(); }
-
-  argument_check shaped(pass_shape shape) const {
-    return argument_check()
-        .range("samples", shape.samples, most_samples)
-        .range("time", shape.time, config_.context);
-  }
-
-  argument_check input(std::span<const float> parameters, pass_shape shape,
-                       std::span<const token_id> tokens) const {
-    auto check = shaped(shape);
-    if (check.ok())
-      check.size("embedding", parameters.size(), layout_.front().size())
-          .size("list of tokens", tokens.size(), shape.tokens())
-          .tokens(tokens, vocabulary());
-    return check;
-  }
-
-  argument_check between(layer_range block, std::span<const float> parameters, pass_shape shape,
-                         std::span<const float> in) const {
-    auto check = shaped(shape).layers(block, layers());
-    if (check.ok())
-      check
-          .size("vector of the block's parameters", parameters.size(),
-                kernels::end_of(*block_tensors(block)))
-          .size("vector of activations", in.size(), activations(shape));
-    return check;
-  }
-
-  argument_check end(std::span<const float> parameters, pass_shape shape,
-                     std::span<const float> in) const {
-    auto check = shaped(shape);
-    if (check.ok())
-      check
-          .size("vector of the head's parameters", parameters.size(),
-                kernels::end_of(head_tensors()))
-          .size("vector of activations", in.size(), activations(shape));
-    return check;
   }
 
   kernels::transformer_config config_;
