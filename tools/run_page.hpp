@@ -24,6 +24,8 @@ public:
 
   /// The address of the page; empty if it is not served.
   std::string url() const { return server_ ? server_->url() : std::string{}; }
+  /// Why there will be no report; empty if the page was built.
+  const std::string& missing() const noexcept { return missing_; }
   scenarios::run_view& view() { return *view_; }
   /// Makes the runner report everything to this page. Call it last, because it calls the functions
   /// that on_status already has. Requires: the page outlives the runner.

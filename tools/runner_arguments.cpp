@@ -1,7 +1,6 @@
 #include "tools/runner_arguments.hpp"
 
 #include "kernels/base/units.hpp"
-#include "scenarios/page/page_file.hpp"
 #include "tools/build_identity.hpp"
 #include "tools/exit_codes.hpp"
 
@@ -64,15 +63,15 @@ int runner_arguments::apply(scenarios::runner_options& into,
 int runner_arguments::attach_page(scenarios::runner_options& into,
                                   std::unique_ptr<run_page>& page) const {
   if (dashboard.empty() && (out.empty() || no_report)) return exit_ok;
-  // At the beginning, because the run may take hours.
-  if (const auto text = scenarios::load_page(); !text && !out.empty() && !no_report)
-    fmt::print(stderr, "warning: there will be no report.html: {}\n", text.error());
   auto made = run_page::open(dashboard, no_report ? std::string{} : out);
   if (!made) {
     fmt::print(stderr, "error: --dashboard: {}\n", made.error());
     return exit_bad_input;
   }
   page = std::move(*made);
+  // At the beginning, because the run may take hours.
+  if (!page->missing().empty())
+    fmt::print(stderr, "warning: there will be no report.html: {}\n", page->missing());
   page->attach(into);
   return exit_ok;
 }

@@ -147,11 +147,15 @@ caf::behavior stage_peer::make_behavior() {
 
 // -- records --------------------------------------------------------------------------------------
 
+/// The peer needs new records: it has no state, its step has failed, or it does not know the others
+/// of its stage yet.
+bool stage_peer::waits() const {
+  return !state_ || attempts_ > 0 || !has_looked_;
+}
+
 /// A peer that serves only renews its record: trainers' messages say when it has to read.
 duration stage_peer::pace() const {
-  const bool waits =
-      mode_ == mode::choosing || mode_ == mode::joining || attempts_ > 0 || !has_looked_;
-  return waits ? options_.refresh : std::max(options_.refresh, options_.record_lifetime / 3);
+  return waits() ? options_.refresh : std::max(options_.refresh, options_.record_lifetime / 3);
 }
 
 void stage_peer::refresh() {
@@ -173,8 +177,7 @@ void stage_peer::refresh() {
   if (now() - told_load_ >= options_.record_lifetime / 3) tell_load();
   // The writers of a summary need new records. The others look now and then, in case they have
   // missed a message. The summaries show whether they have.
-  const bool waits = !state_ || attempts_ > 0 || !has_looked_;
-  const bool needs_records = waits || writes_summary();
+  const bool needs_records = waits() || writes_summary();
   if (needs_records) read_own_stage();
   const bool looks = now() - read_ >= options_.record_lifetime;
   if (looks) {

@@ -150,6 +150,7 @@ private:
   void receive_summaries(const found& m);
   void read_own_stage();
   void read_trainers();
+  bool waits() const;
   duration pace() const;
   bool writes_summary() const;
   std::uint64_t busy() const;
