@@ -22,12 +22,12 @@ namespace {
 
 /// Makes the folder, and those above it. A process that checks a folder beside this one removes the
 /// folders above it that it has made (try_to_write), maybe at this moment. So the function tries
-/// again.
+/// again. `file_exists` says that a folder was there, and was gone when the library looked at it.
 std::error_code make_folders(const fs::path& path) {
   std::error_code error;
   for (int tries = 0; tries < 100; ++tries) {
     fs::create_directories(path, error);
-    if (error != std::errc::no_such_file_or_directory) break;
+    if (error != std::errc::no_such_file_or_directory && error != std::errc::file_exists) break;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   return error;
