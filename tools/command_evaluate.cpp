@@ -17,6 +17,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -30,7 +31,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
 #endif
 
 namespace shoal::tools {
@@ -40,8 +40,9 @@ namespace {
 struct evaluate_arguments {
   std::string from, task, train, dev, test, json, tokenizer, pooling = "mean", best_by = "score";
   std::vector<std::string> outside;
-  std::uint64_t seeds = 3, epochs = 20, batch = 128, length = 128, patience = 3;
-  double learning_rate = 1e-5, threshold = 0.01;
+  std::uint64_t seeds = 3, epochs = 20, length = 128, patience = 3;
+  std::optional<std::uint64_t> batch; // default: as the model needs
+  std::optional<double> learning_rate, threshold;
   bool every = false, scratch = false;
 };
 
@@ -149,6 +150,17 @@ private:
   bool terminal_ = isatty(STDERR_FILENO) != 0;
 };
 
+learn::fine_tune_options training_of(const evaluate_arguments& a,
+                                     const learn::albert_config& config) {
+  auto out = learn::usual_fine_tuning(config);
+  out.learning_rate = a.learning_rate.value_or(out.learning_rate);
+  out.batch = a.batch.value_or(out.batch);
+  out.threshold = a.threshold.value_or(out.threshold);
+  out.epochs = a.epochs;
+  out.patience = a.patience;
+  return out;
+}
+
 /// All seeds of one model. Empty `parameters`: from drawn weights. Returns false when interrupted.
 result<bool> measure(const evaluate_arguments& a, const learn::task_texts& texts,
                      const learn::albert_config& config, const learn::pair_vocabulary& vocabulary,
@@ -159,12 +171,7 @@ result<bool> measure(const evaluate_arguments& a, const learn::task_texts& texts
     options.length = std::min(static_cast<std::int64_t>(a.length), config.positions);
     options.mean = a.pooling == "mean";
     options.by_score = a.best_by == "score";
-    auto& training = options.training;
-    training.learning_rate = a.learning_rate;
-    training.batch = a.batch;
-    training.epochs = a.epochs;
-    training.patience = a.patience;
-    training.threshold = a.threshold;
+    auto& training = options.training = training_of(a, config);
     training.seed = seed;
     training.on_epoch = [&](std::size_t epoch, double loss) {
       progress.show(fmt::format("{}: seed {} of {}, epoch {} of at most {}, validation loss {:.4f}",
@@ -179,7 +186,8 @@ result<bool> measure(const evaluate_arguments& a, const learn::task_texts& texts
   return true;
 }
 
-void print(const evaluate_arguments& a, const std::vector<row>& rows, double baseline) {
+void print(const evaluate_arguments& a, const std::vector<row>& rows,
+           const learn::fine_tune_options& training, double baseline) {
   const bool ner = a.task == "ner";
   fmt::print("{:<16} {:>8} {:>10}  {:<19} {:<19} {}\n", "model", "steps", "samples",
              ner ? "F1" : "accuracy", ner ? "accuracy of words" : "", "epochs");
@@ -204,16 +212,20 @@ void print(const evaluate_arguments& a, const std::vector<row>& rows, double bas
         "mean of {} seeds \u00b1 half of the 95 % interval (Student's t); 'epochs' are those "
         "with the {}\n",
         a.seeds, a.best_by == "score" ? "best validation score" : "lowest validation loss");
+  fmt::print("fine-tuned at a rate of {}, in batches of {}, with a threshold of {}\n",
+             training.learning_rate, training.batch, training.threshold);
   if (a.test.empty()) fmt::print("measured on the validation texts, because --test is not given\n");
 }
 
-nlohmann::json json_of(const evaluate_arguments& a, const std::vector<row>& rows, double baseline) {
+nlohmann::json json_of(const evaluate_arguments& a, const std::vector<row>& rows,
+                       const learn::fine_tune_options& training, double baseline) {
   nlohmann::json out{{"task", a.task},
                      {"train", a.train},
                      {"dev", a.dev},
                      {"test", a.test.empty() ? a.dev : a.test},
-                     {"learning_rate", a.learning_rate},
-                     {"batch", a.batch},
+                     {"learning_rate", training.learning_rate},
+                     {"batch", training.batch},
+                     {"threshold", training.threshold},
                      {"length", a.length},
                      {"pooling", a.pooling},
                      {"best_by", a.best_by},
@@ -320,8 +332,9 @@ int evaluate(const evaluate_arguments& a) {
     if (!*done) return exit_interrupted;
   }
   const auto baseline = learn::baseline_score(*texts).score;
-  print(a, rows, baseline);
-  return save(a, json_of(a, rows, baseline));
+  const auto training = training_of(a, *config);
+  print(a, rows, training, baseline);
+  return save(a, json_of(a, rows, training, baseline));
 }
 
 #else
@@ -364,9 +377,13 @@ void add_evaluate(CLI::App& app, action& chosen) {
         ->capture_default_str()
         ->check(CLI::Range(std::uint64_t{1}, most));
   };
+  command
+      ->add_option("--batch", a->batch,
+                   "texts in a step [128; 16 for a model of less than 512 values a token]")
+      ->type_name("N")
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{65536}));
   number("--seeds", a->seeds, "trainings of each model, which differ in order and dropout", 100);
   number("--epochs", a->epochs, "most passes over the training texts", 10'000);
-  number("--batch", a->batch, "texts in a step", 65536);
   number("--length", a->length, "most tokens of a text, at most those of the model", 65535);
   number("--patience", a->patience, "epochs without a better validation result before the end",
          1000);
@@ -379,15 +396,14 @@ void add_evaluate(CLI::App& app, action& chosen) {
   word("--pooling", a->pooling,
        "classification: mean over the tokens of a text, or its first token as in the blog post",
        {"mean", "first"});
-  const auto real = [&](const char* name, double& into, const char* what) {
-    command->add_option(name, into, what)
-        ->type_name("X")
-        ->capture_default_str()
-        ->check(CLI::NonNegativeNumber);
+  const auto real = [&](const char* name, std::optional<double>& into, const char* what) {
+    command->add_option(name, into, what)->type_name("X")->check(CLI::NonNegativeNumber);
   };
-  real("--learning-rate", a->learning_rate, "rate at the start; it falls linearly to 0");
+  real("--learning-rate", a->learning_rate,
+       "rate at the start; it falls linearly to 0 [0.00001; 0.002 for such a model]");
   real("--threshold", a->threshold,
-       "improvement of the validation result that counts for --patience");
+       "improvement of the validation result that counts for --patience [0.01; 0 for such a "
+       "model]");
   command->add_flag("--every-checkpoint", a->every, "measure all checkpoints of the run");
   command->add_flag("--from-scratch", a->scratch, "also measure the model without pre-training");
   command->callback([a, &chosen] { chosen = [a] { return evaluate(*a); }; });

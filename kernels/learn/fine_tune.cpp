@@ -153,6 +153,15 @@ std::vector<float> albert_classifier::start_from(const albert_config& pretrained
   return out;
 }
 
+fine_tune_options usual_fine_tuning(const albert_config& config) {
+  fine_tune_options out;
+  if (config.hidden >= 512) return out;
+  out.learning_rate = 0.002;
+  out.batch = 16;
+  out.threshold = 0;
+  return out;
+}
+
 fine_tuned fine_tune(const albert_classifier& model, std::vector<float> parameters,
                      std::span<const albert_sample> train, std::span<const albert_sample> dev,
                      const fine_tune_options& options) {

@@ -10,6 +10,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -175,6 +176,41 @@ TEST_CASE("fine-tuning learns tags that words alone do not tell") {
   CHECK(found.test.score > 0.9);
   CHECK(baseline_score(texts).score < 0.85);
   CHECK(found.epochs >= found.best_epoch);
+}
+
+TEST_CASE("fine-tuning begins with the frequencies of the classes") {
+  REQUIRE(load_torch().ok());
+  // Three quarters of the texts are of class 1. Nothing is learnt at a rate of 0.
+  std::vector<labelled_text> texts;
+  for (const auto* label : {"b", "a", "b", "b", "b", "a", "b", "b"})
+    texts.push_back({{"text"}, {label}});
+  auto config = small;
+  config.head = albert_head::mean;
+  config.classes = 2;
+  const albert_classifier model(config);
+  const auto samples = samples_of(texts, task_kind::classification,
+                                  std::vector<std::string>{"a", "b"}, byte_pair_vocabulary(), 8)
+                           .value();
+  fine_tune_options options;
+  options.learning_rate = 0;
+  options.epochs = 1;
+  const auto done =
+      fine_tune(model, albert_initial_parameters(config, 1), samples, samples, options);
+  const auto bias = std::span(done.parameters).last(2);
+  // Each class counts once more: a text of the validation part may have a class without any.
+  CHECK(bias[0] == doctest::Approx(std::log(0.3)));
+  CHECK(bias[1] == doctest::Approx(std::log(0.7)));
+}
+
+TEST_CASE("narrow models are fine-tuned in larger steps, and wide ones as in the blog post") {
+  auto config = small;
+  CHECK(usual_fine_tuning(config).learning_rate == 0.002);
+  CHECK(usual_fine_tuning(config).batch == 16);
+  CHECK(usual_fine_tuning(config).threshold == 0);
+  config.hidden = 1024;
+  CHECK(usual_fine_tuning(config).learning_rate == 1e-5);
+  CHECK(usual_fine_tuning(config).batch == 128);
+  CHECK(usual_fine_tuning(config).threshold == 0.01);
 }
 
 TEST_CASE("fine-tuning has the same result each time") {
