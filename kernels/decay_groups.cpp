@@ -31,7 +31,11 @@ void step_in_groups(const optimizer_config& config, std::int64_t step_number,
     const auto size = slot.size();
     SHOAL_CHECK(slot.offset == done && done + size <= n, "the layout covers all parameters");
     done += size;
-    now.weight_decay = which(slot.name) ? config.weight_decay : 0;
+    const bool decayed = which(slot.name);
+    now.weight_decay = decayed ? config.weight_decay : 0;
+    now.kind = !decayed && config.kind == optimizer_kind::lamb && !config.adapt_undecayed
+                   ? optimizer_kind::adamw
+                   : config.kind;
     part.resize(arrays * size);
     const auto place = [&](std::size_t a) {
       return state.data() + (a * n + slot.offset) * sizeof(float);

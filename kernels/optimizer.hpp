@@ -49,6 +49,9 @@ struct optimizer_config {
   bool debias = true;             ///< lamb only; adamw always does
   double weight_norm_clamp = 1e4; ///< lamb only: upper bound of |x| in the trust ratio
   double trust_ratio_max = 0;     ///< lamb only: upper bound of the trust ratio; 0 = none
+  /// lamb only: tensors without weight decay have a trust ratio, too (decay_groups.hpp). A bias
+  /// that begins at 0 then hardly moves, because its ratio is its own small norm.
+  bool adapt_undecayed = true;
   double clip_norm = 0;           ///< gradients with a larger norm are scaled down to it; 0 = off
   std::uint64_t warmup_steps = 0; ///< the rate rises linearly during these steps; 0 = off
   std::uint64_t decay_steps = 0;  ///< the rate then falls linearly until this step; 0 = off

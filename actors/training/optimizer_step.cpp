@@ -20,7 +20,7 @@ model_state step_from(const model_state& at, const kernels::optimizer_config& op
   std::vector<std::byte> state(state_from.begin(), state_from.end());
   ++out.step;
   const auto number = static_cast<std::int64_t>(out.step);
-  if (which != nullptr && optimizer.weight_decay > 0)
+  if (which != nullptr && (optimizer.weight_decay > 0 || !optimizer.adapt_undecayed))
     kernels::step_in_groups(optimizer, number, mean_gradient.floats(), parameters, state, layout,
                             which);
   else

@@ -16,8 +16,9 @@ model_state fresh_state(const kernels::optimizer_config& optimizer, std::vector<
 
 /// The state after a step with the mean gradient. `layout`: see kernels::step. `which`: the tensors
 /// that weight decay shrinks; null: all.
-/// Requires: the optimizer's state has the size that kernels::state_bytes gives. With `which` and a
-/// weight decay, the optimizer's state is of floats, and the layout covers all parameters.
+/// Requires: the optimizer's state has the size that kernels::state_bytes gives. With `which`, and
+/// a weight decay or adapt_undecayed = false, the optimizer's state is of floats, and the layout
+/// covers all parameters.
 model_state step_from(const model_state& at, const kernels::optimizer_config& optimizer,
                       const payload& mean_gradient,
                       std::span<const kernels::tensor_slot> layout = {},

@@ -64,6 +64,7 @@ json to_json(const checkpoint& c) {
             {"debias", o.debias},
             {"weight_norm_clamp", o.weight_norm_clamp},
             {"trust_ratio_max", o.trust_ratio_max},
+            {"adapt_undecayed", o.adapt_undecayed},
             {"clip_norm", o.clip_norm},
             {"warmup_steps", o.warmup_steps},
             {"decay_steps", o.decay_steps},
@@ -148,6 +149,7 @@ result<checkpoint> from_json(const json& header, std::uint64_t most) {
   o.at("debias").get_to(c.optimizer.debias);
   o.at("weight_norm_clamp").get_to(c.optimizer.weight_norm_clamp);
   o.at("trust_ratio_max").get_to(c.optimizer.trust_ratio_max);
+  c.optimizer.adapt_undecayed = o.value("adapt_undecayed", true); // older files lack the entry
   o.at("clip_norm").get_to(c.optimizer.clip_norm);
   get_whole(o.at("warmup_steps"), c.optimizer.warmup_steps);
   get_whole(o.at("decay_steps"), c.optimizer.decay_steps);

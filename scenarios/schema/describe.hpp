@@ -409,6 +409,11 @@ void describe(V& v, kernels::optimizer_config& o) {
           "decoupled weight decay, which is multiplied by the learning rate",
           {.at_least = 0, .at_most = 1e6});
   v.field(
+      "adapt_undecayed", o.adapt_undecayed,
+      "lamb moves tensors without weight decay by their own norm, too. `false`: they make steps "
+      "of adamw; `albert` and `dalle` have such biases and gains",
+      {.hide_default = true});
+  v.field(
       "clip_norm", o.clip_norm,
       "largest L2 norm of the averaged gradient, which is scaled down to this norm; 0: no limit",
       {.at_least = 0});

@@ -19,6 +19,12 @@ void check_decay(const scenario& what, const char* model, checking& report) {
                  fmt::format("{} leaves biases without weight decay, which {} cannot: it codes "
                              "all moments together; use lamb or adamw, or weight_decay 0",
                              model, kernels::to_string(optimizer.kind)));
+  if (report.sound({"training.optimizer.kind", "training.optimizer.adapt_undecayed"}) &&
+      optimizer.kind != kernels::optimizer_kind::lamb && !optimizer.adapt_undecayed)
+    report.error("training.optimizer.adapt_undecayed",
+                 fmt::format("only lamb moves tensors by their own norm and can leave some out; "
+                             "{} does not",
+                             kernels::to_string(optimizer.kind)));
 }
 
 actors::model_state trained_alone(const actors::workload& work, const actors::sample_source& source,

@@ -108,3 +108,44 @@ TEST_CASE("a step of LAMB in groups has the published formula") {
   for (std::size_t i = 0; i < 4; ++i)
     CHECK(x[i] == doctest::Approx(double{before[i]} - 1.76e-3 * c * r * u[i]).epsilon(1e-6));
 }
+
+TEST_CASE("tensors that do not decay make steps of adamw where LAMB does not adapt them") {
+  optimizer_config config;
+  config.kind = optimizer_kind::lamb;
+  config.learning_rate = 0.05;
+  config.weight_decay = 0.1;
+  const auto in_groups = [&](const optimizer_config& c) {
+    return train(c,
+                 [&](auto t, const auto& g, trained& of) {
+                   step_in_groups(c, t, g, of.parameters, of.state, three, no_bias);
+                 })
+        .parameters;
+  };
+  auto some = config, adam = config;
+  some.adapt_undecayed = false;
+  adam.kind = optimizer_kind::adamw;
+  const auto adapted = in_groups(config), mixed = in_groups(some), moved = in_groups(adam);
+  for (std::size_t i = 0; i < 21; ++i) {
+    CAPTURE(i);
+    const bool bias = i >= 12 && i < 16;
+    CHECK(mixed[i] == (bias ? moved : adapted)[i]);
+  }
+}
+
+TEST_CASE("a bias of 0 moves by the rate where LAMB does not adapt it, and hardly where it does") {
+  const std::vector<tensor_slot> one{{"bias", 0, {4}}};
+  const std::vector<float> gradient{1, -1, 2, -2};
+  const auto after = [&](bool adapted) {
+    optimizer_config config;
+    config.kind = optimizer_kind::lamb;
+    config.learning_rate = 0.01;
+    config.adapt_undecayed = adapted;
+    std::vector<float> bias(4);
+    std::vector<std::byte> state(state_bytes(config, 4));
+    for (std::int64_t t = 1; t <= 20; ++t)
+      step_in_groups(config, t, gradient, bias, state, one, no_bias);
+    return std::abs(bias[0]);
+  };
+  CHECK(after(false) == doctest::Approx(0.2).epsilon(0.01)); // 20 steps of the rate
+  CHECK(after(true) < 0.013); // the first step, and 1 % of it in each
+}
