@@ -5,8 +5,9 @@
 //   route with other transfers by the chosen model (netem/transport.hpp). It arrives one delay
 //   after its last byte has left. The route begins with the sender's uplink and the uplinks of its
 //   sites (a home, a region) that do not hold the receiver. It ends with the receiver's links
-//   downwards. Messages of one pair of hosts follow each other on one connection
-//   (netem/bulk_lines.hpp).
+//   downwards. A machine that says how fast it serializes (machine_options) is a link of its own,
+//   which all bulk that it sends and receives shares. Messages of one pair of hosts follow each
+//   other on one connection (netem/bulk_lines.hpp).
 // - Small: other messages use a second connection. They leave one after the other at the uplink's
 //   rate, take no rate from bulk, and arrive one delay later. Model `tcp` lets each transfer on the
 //   uplink send one packet before them, as fair queueing does. At the other links they wait
@@ -168,7 +169,7 @@ public:
   /// The living incarnation of a machine, or no_host.
   host_index host_on(machine_index machine) const;
 
-  /// The name of a link, as in "uplink of home-3".
+  /// The name of a link, as in "uplink of home-3" or "processor of home-3".
   std::string name_of(link_id link) const;
   /// The delay of one direction, without jitter.
   duration delay_between(host_index from, host_index to) const;

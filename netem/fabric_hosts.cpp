@@ -48,7 +48,11 @@ machine_index fabric_state::add_machine(const machine_options& what) {
   const auto& usual = options.tcp.queue;
   const auto uplink = bulk.add_link(what.up, what.up_queue.value_or(usual));
   const auto downlink = bulk.add_link(what.down, what.down_queue.value_or(usual));
-  const auto machine = places.add_machine(what, uplink, downlink);
+  // Bytes that wait for the processor are in the host's memory, so none are dropped.
+  std::optional<link_id> processor;
+  if (what.serialize.bits_per_second > 0)
+    processor = bulk.add_link(what.serialize, {.packets = 0, .pushes_back = true});
+  const auto machine = places.add_machine(what, uplink, downlink, processor);
   if (what.nat != nat_class::open) nat();
   if (options.over != nullptr && !what.name.empty()) {
     hosts.name_machine(host_table::node_of(identity_of(what.name), 0), machine);

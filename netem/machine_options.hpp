@@ -16,6 +16,9 @@ struct machine_options {
   std::string name{};
   region_index region = 0;
   data_rate up{}, down{};
+  /// The rate at which the computer serializes, encrypts and copies bulk, sent and received
+  /// together. 0: this takes no time.
+  data_rate serialize{};
   /// The queues in front of the two lines; by default those of the fabric's options.
   std::optional<link_queue> up_queue{}, down_queue{};
   path_quality line{}; ///< the line's delay, jitter and so on, added to those between the regions

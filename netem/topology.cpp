@@ -14,9 +14,13 @@ constexpr coordinates nowhere{std::numeric_limits<double>::quiet_NaN(), 0, 0};
 
 } // namespace
 
+void topology::route::add(link_id link) {
+  const auto here = links();
+  if (std::find(here.begin(), here.end(), link) == here.end()) links_[length_++] = link;
+}
+
 void topology::route::add(const route& rest) {
-  std::copy_n(rest.links_.begin(), rest.length_, links_.begin() + length_);
-  length_ += rest.length_;
+  for (const auto link : rest.links()) add(link);
 }
 
 // -- building -------------------------------------------------------------------------------------
@@ -40,19 +44,21 @@ site_index topology::add_site(std::string name, link_id uplink, link_id downlink
   SHOAL_CHECK(depth < 3, "sites nest at most three deep");
   const auto index = static_cast<site_index>(sites_.size());
   sites_.push_back({std::move(name), uplink, downlink, inside, depth});
-  own(uplink, {link_owner::kind::site, false, index});
-  own(downlink, {link_owner::kind::site, true, index});
+  own(uplink, {link_owner::part::uplink, true, index});
+  own(downlink, {link_owner::part::downlink, true, index});
   return index;
 }
 
-machine_index topology::add_machine(const machine_options& what, link_id uplink, link_id downlink) {
+machine_index topology::add_machine(const machine_options& what, link_id uplink, link_id downlink,
+                                    std::optional<link_id> processor) {
   const auto index = static_cast<machine_index>(machines_.size());
   const auto where = place_of({what.region, what.line, what.line});
   ++places_[where].users;
-  machines_.push_back(
-      {what.name, where, what.up, what.down, what.up, uplink, downlink, what.site, what.nat});
-  own(uplink, {link_owner::kind::machine, false, index});
-  own(downlink, {link_owner::kind::machine, true, index});
+  machines_.push_back({what.name, where, what.up, what.down, what.up, uplink, downlink, processor,
+                       what.site, what.nat});
+  own(uplink, {link_owner::part::uplink, false, index});
+  own(downlink, {link_owner::part::downlink, false, index});
+  if (processor) own(*processor, {link_owner::part::processor, false, index});
   if (what.at || has_coordinates()) {
     coordinates_.resize(index, nowhere);
     coordinates_.push_back(what.at.value_or(nowhere));
@@ -128,6 +134,7 @@ duration topology::delay(const location& from, const location& to) const {
 topology::route topology::route_between(machine_index from, machine_index to) const {
   route out;
   out.add(machines_[from].uplink);
+  if (const auto& copies = machines_[from].processor) out.add(*copies);
   site_index a = machines_[from].site, b = machines_[to].site;
   std::array<link_id, 4> down;
   std::size_t downs = 0;
@@ -142,6 +149,7 @@ topology::route topology::route_between(machine_index from, machine_index to) co
     }
   }
   while (downs > 0) out.add(down[--downs]);
+  if (const auto& copies = machines_[to].processor) out.add(*copies);
   out.add(machines_[to].downlink);
   return out;
 }
@@ -155,9 +163,10 @@ topology::route topology::route_through(machine_index from, machine_index relay,
 
 std::string topology::name_of(link_id link) const {
   const auto& owner = link_owners_[static_cast<std::size_t>(link)];
-  const std::string direction = owner.down ? "downlink of " : "uplink of ";
-  return direction + (owner.what == link_owner::kind::machine ? machines_[owner.index].name
-                                                              : sites_[owner.index].name);
+  const std::string of = owner.part == link_owner::part::uplink     ? "uplink of "
+                         : owner.part == link_owner::part::downlink ? "downlink of "
+                                                                    : "processor of ";
+  return of + (owner.site ? sites_[owner.index].name : machines_[owner.index].name);
 }
 
 } // namespace shoal::netem

@@ -10,6 +10,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,6 +19,9 @@ namespace shoal::netem {
 
 class topology {
 public:
+  /// The most links of a route: two ways of at most ten links each.
+  static constexpr std::uint32_t most_links = 20;
+
   /// A class of machines: those of one region with equal lines.
   using place_index = std::uint32_t;
 
@@ -27,6 +31,7 @@ public:
     data_rate up, down; ///< the rates that the owner states
     data_rate up_now;
     link_id uplink{}, downlink{};
+    std::optional<link_id> processor; ///< bulk in both directions passes through this link
     site_index site = no_site;
     nat_class nat = nat_class::open;
   };
@@ -38,15 +43,16 @@ public:
     bool remembers = false; ///< a message's draw depends on the previous one's
   };
 
-  /// The links from one machine to another, beginning with the sender's uplink.
+  /// The links from one machine to another, beginning with the sender's uplink. Each link is there
+  /// once, though a relay's processor handles what it relays twice.
   class route {
   public:
-    void add(link_id link) { links_[length_++] = link; }
+    void add(link_id link);
     void add(const route& rest);
     std::span<const link_id> links() const noexcept { return {links_.data(), length_}; }
 
   private:
-    std::array<link_id, 16> links_; // two routes of at most eight links each
+    std::array<link_id, most_links> links_;
     std::uint32_t length_ = 0;
   };
 
@@ -62,7 +68,8 @@ public:
   void set_path(region_index a, region_index b, const path_quality& path);
   /// A site lies inside another site, or in none. Requires: sites nest at most three deep.
   site_index add_site(std::string name, link_id uplink, link_id downlink, site_index inside);
-  machine_index add_machine(const machine_options& what, link_id uplink, link_id downlink);
+  machine_index add_machine(const machine_options& what, link_id uplink, link_id downlink,
+                            std::optional<link_id> processor = std::nullopt);
 
   std::size_t machines() const noexcept { return machines_.size(); }
   const machine& operator[](machine_index index) const { return machines_[index]; }
@@ -99,8 +106,8 @@ private:
     std::uint32_t users = 0; // machines; a place without users is reused
   };
   struct link_owner {
-    enum class kind : std::uint8_t { machine, site } what;
-    bool down;
+    enum class part : std::uint8_t { uplink, downlink, processor } part;
+    bool site;           // else a machine
     std::uint32_t index; // the machine's or the site's
   };
 

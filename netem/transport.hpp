@@ -112,7 +112,7 @@ public:
   const tcp_options& tcp() const noexcept { return tcp_; }
 
 private:
-  static constexpr std::uint32_t most_links = 16;
+  static constexpr std::uint32_t most_links = 20;
 
   struct record {
     std::uint64_t tag = 0;

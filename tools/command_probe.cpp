@@ -94,6 +94,12 @@ int measure(const probe_arguments& arguments) {
     if (auto done = scenarios::measure_compute(*scenario, *time, host); !done)
       return fail(done.error(), exit_bad_input);
   }
+  fmt::print(stderr, "{}: copies bytes to itself for {}\n", name, to_string(*time));
+  const auto copying =
+      netem::wire::measure_copying(keys ? keys->channel : nullptr, keys ? keys->server : nullptr,
+                                   keys ? keys->admits : nullptr, *time);
+  if (!copying) return fail(copying.error(), exit_run_failed);
+  host.serialize = rounded(*copying);
   for (const auto& text : arguments.to) {
     const auto equals = text.find('=');
     const auto at =

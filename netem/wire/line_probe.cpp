@@ -262,4 +262,14 @@ result<line_facts> measure_line(const address& to,
   return out;
 }
 
+result<double> measure_copying(const std::shared_ptr<grpc::ChannelCredentials>& channel,
+                               std::shared_ptr<grpc::ServerCredentials> server,
+                               const std::shared_ptr<const admission>& admits, duration time) {
+  const auto here = line_answerer::open({"127.0.0.1", 0}, std::move(server), admits);
+  if (!here) return failure{here.error()};
+  const auto line = measure_line((*here)->at(), channel, admits, time / 2);
+  if (!line) return failure{line.error()};
+  return line->up + line->down; // twice their mean
+}
+
 } // namespace shoal::netem::wire

@@ -28,6 +28,13 @@ result<line_facts> measure_line(const address& to,
                                 const std::shared_ptr<grpc::ChannelCredentials>& channel,
                                 const std::shared_ptr<const admission>& admits, duration time);
 
+/// The rate at which this machine serializes, encrypts and copies, in bits per second, sent and
+/// received together. The machine measures the line to itself, whose bytes it handles twice. Takes
+/// about `time`. Errors: no port can be opened; those of measure_line.
+result<double> measure_copying(const std::shared_ptr<grpc::ChannelCredentials>& channel,
+                               std::shared_ptr<grpc::ServerCredentials> server,
+                               const std::shared_ptr<const admission>& admits, duration time);
+
 /// Answers admitted hosts, up to `most_at_once` at the same time, until it is destroyed.
 class line_answerer {
 public:

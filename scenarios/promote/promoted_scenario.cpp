@@ -116,8 +116,12 @@ std::optional<promotion> promote(const scenario& from, const inventory& to, std:
     group.nat = host.address.empty() ? netem::nat_class::outbound_only : netem::nat_class::open;
     if (group.role.definition().trains) {
       group.device = name;
-      what.devices[name] = {host.samples_per_second, host.jitter, host.step_time,
-                            from.devices.at(like->device).offload, host.memory};
+      what.devices[name] = {.samples_per_second = host.samples_per_second,
+                            .jitter = host.jitter,
+                            .step_time = host.step_time,
+                            .offload = from.devices.at(like->device).offload,
+                            .serialize = host.serialize,
+                            .memory = host.memory};
       if (host.samples_per_second <= 0)
         wrong("nobody has measured how fast it computes: run 'shoal probe' there");
       else if (host.model != model)

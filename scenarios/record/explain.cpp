@@ -79,7 +79,9 @@ void add_shares(std::vector<time_share>& shares, const explained_transfer& t) {
 /// Whether the transfer used the link of this name. It did if the link belongs to one of its ends,
 /// or if the link was recorded as its limit.
 bool uses(const explained_transfer& t, const std::string& link) {
-  if (link == "uplink of " + machine_of(t.from) || link == "downlink of " + machine_of(t.to))
+  const auto from = machine_of(t.from), to = machine_of(t.to);
+  if (link == "uplink of " + from || link == "downlink of " + to ||
+      link == "processor of " + from || link == "processor of " + to)
     return true;
   return std::any_of(t.steps.begin(), t.steps.end(),
                      [&](const explained_step& s) { return s.link == link; });

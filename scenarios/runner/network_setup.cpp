@@ -96,6 +96,8 @@ network_machines build_network(const scenario& what, const std::vector<host_spec
     machine.down_queue = queue_of(n.tcp, host.buffer);
     machine.nat = host.nat;
     machine.at = place_of(host.coordinates, what.seed, i);
+    if (const auto device = what.devices.find(host.device); device != what.devices.end())
+      machine.serialize = device->second.serialize;
     if (per_line.at(host.group) > 1) {
       if (host.line != line)
         home = net.add_site("the line of " + host.name, host.up, host.down, machine.site);

@@ -106,6 +106,10 @@ void describe(V& v, device_class& o) {
           "the optimizer's state stays in the host's memory, and the host's processor makes the "
           "step; with `training.overlap` the step runs while the device computes",
           {.hide_default = true});
+  v.field("serialize", o.serialize,
+          "rate at which the host serializes, encrypts and copies what it sends and receives, both "
+          "together; `shoal probe` measures it. Small messages take no time. 0: nothing does",
+          {.at_least = 0, .hide_default = true});
   v.field("memory", o.memory,
           "memory that training may take. `shoal plan` leaves out methods that need more; a run "
           "does not look at it. 0: not known",

@@ -26,6 +26,7 @@ struct inventory_host {
   duration step_time{}; ///< duration of one optimizer step
   std::uint64_t cores = 0;
   data_size memory, needs; ///< memory of the host, and of the process that measured
+  data_rate serialize;     ///< bulk, sent and received together; 0: not measured
   data_rate up, down;
   std::map<std::string, duration> delays; ///< round-trip times to other hosts of the inventory
   // Set by the operator.
@@ -60,6 +61,9 @@ void describe(V& v, inventory_host& o) {
   v.field("memory", o.memory, "of the host", {.hide_default = true});
   v.field("needs", o.needs, "memory that the process had while it measured",
           {.hide_default = true});
+  v.field("serialize", o.serialize,
+          "rate at which the host serializes, encrypts and copies what it sends and receives",
+          {.at_least = 0, .hide_default = true});
   v.field("up", o.up, "highest rate at which the host sends", {.required = true, .above = 0});
   v.field("down", o.down, "highest rate at which the host receives",
           {.required = true, .above = 0});

@@ -43,7 +43,10 @@ struct device_class {
   double jitter = 0;    ///< standard deviation of a job's duration as a fraction of it, [0, 1)
   duration step_time{}; ///< duration of one optimizer step
   bool offload = false; ///< the CPU makes the step, with the optimizer state in host memory
-  data_size memory;     ///< memory that training may take, for 'shoal plan'; 0: not known
+  /// Rate at which the host serializes, encrypts and copies bulk, sent and received together; 0:
+  /// no time.
+  data_rate serialize;
+  data_size memory; ///< memory that training may take, for 'shoal plan'; 0: not known
   bool operator==(const device_class&) const = default;
 };
 

@@ -85,6 +85,54 @@ TEST_CASE("the links of a transfer have names") {
   CHECK(w.net->name_of(link_id{1}) == "downlink of attic");
   CHECK(w.net->name_of(link_id{2}) == "uplink of pc");
   CHECK(w.net->name_of(link_id{3}) == "downlink of pc");
+  const auto slow = w.net->add_machine(
+      {.name = "old", .region = w.here, .up = fast, .down = fast, .serialize = {1e6}});
+  CHECK(slow == 1);
+  CHECK(w.net->name_of(link_id{6}) == "processor of old");
+}
+
+TEST_CASE("bulk that a host sends and receives shares the rate at which it serializes") {
+  small_world w;
+  const auto slow = [&] { return host_with(w, {.serialize = {8e6}}); };
+  auto a = slow(), b = slow(), c = host_with(w, {}), d = host_with(w, {});
+  std::vector<received> at_a, at_b, at_d;
+  auto to_a = w.collector(a, at_a), to_b = w.collector(b, at_b), to_d = w.collector(d, at_d);
+  const std::string megabyte(1'000'000, 'x');
+  const auto seconds_of = [&](auto... what) {
+    const auto begun = w.now();
+    (what(), ...);
+    w.run();
+    return to_seconds(w.now() - begun);
+  };
+  const auto send = [&](host_index from, const caf::actor& to, std::uint32_t n) {
+    return [&w, &megabyte, from, to, n] {
+      w.does(from, [to, n, &megabyte](puppet& self) { self.send(to, bulk{n, megabyte}); });
+    };
+  };
+  // A line passes 1 GB/s, and a and b serialize 1 MB/s; headers are 2.8 %.
+  CHECK(seconds_of(send(a, to_d, 1)) == doctest::Approx(1.028).epsilon(0.002));
+  CHECK(seconds_of(send(a, to_b, 2)) == doctest::Approx(1.028).epsilon(0.002));
+  // In and out together have the rate, and so have two transfers that leave.
+  CHECK(seconds_of(send(a, to_d, 3), send(c, to_a, 4)) == doctest::Approx(2.056).epsilon(0.002));
+  CHECK(seconds_of(send(a, to_d, 5), send(a, to_b, 6)) == doctest::Approx(2.056).epsilon(0.002));
+  CHECK(seconds_of(send(c, to_d, 7)) == doctest::Approx(0.001028).epsilon(0.01));
+  CHECK(at_a.size() + at_b.size() + at_d.size() == 7);
+}
+
+TEST_CASE("small messages do not wait for the processor of a host") {
+  small_world w;
+  auto a = host_with(w, {.serialize = {8e6}}), b = host_with(w, {});
+  std::vector<received> got;
+  auto sink = w.collector(b, got);
+  const std::string megabyte(1'000'000, 'x');
+  w.does(a, [sink, &megabyte](puppet& self) {
+    self.send(sink, bulk{1, megabyte});
+    self.send(sink, note{2});
+  });
+  w.run();
+  REQUIRE(got.size() == 2);
+  CHECK(got.front().n == 2);
+  CHECK(to_seconds(got.front().at) < 0.001);
 }
 
 TEST_CASE("a lost small message comes after a timeout and later ones wait for it") {

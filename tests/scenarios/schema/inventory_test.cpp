@@ -80,6 +80,7 @@ TEST_CASE("an inventory is read as it was written") {
   lab.cores = 16;
   lab.memory = {std::uint64_t{64} << 30};
   lab.needs = {std::uint64_t{185} << 20};
+  lab.serialize = {4.21e9};
   lab.up = {94.1e6};
   lab.down = {312e6};
   lab.delays = {{"lab-0", std::chrono::microseconds(11'800)}};

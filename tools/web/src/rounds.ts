@@ -234,5 +234,6 @@ const shorten = (text: string, most: number) => (text.length > most ? `${text.sl
 function kind(why: string): string {
   if (why.startsWith("uplink of")) return "an uplink";
   if (why.startsWith("downlink of")) return "a downlink";
+  if (why.startsWith("processor of")) return "a processor";
   return why;
 }
