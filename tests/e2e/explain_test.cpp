@@ -69,6 +69,22 @@ TEST_CASE("explain: the shares of a transfer's time are all of it, and the rates
         std::string::npos);
 }
 
+TEST_CASE("explain: a round waits for the processors of hosts that copy slowly") {
+  scratch_folder folder;
+  std::string slow = text;
+  const std::string before = "step_time: 20ms";
+  slow.replace(slow.find(before), before.size(), before + ", serialize: 2Mbit");
+  spill(folder / "s.yaml", slow);
+  const auto out = (folder / "out").string();
+  REQUIRE(run_program({"run", (folder / "s.yaml").string(), "--quiet", "--out", out}).exit == 0);
+  const auto told = run_program({"explain", out, "--round", "1"});
+  INFO(told.out << told.err);
+  REQUIRE(told.exit == 0);
+  CHECK(told.out.find("processor of p-") != std::string::npos);
+  // Lines of 4 Mbit are no limit any more.
+  CHECK(told.out.find("uplink of p-") == std::string::npos);
+}
+
 TEST_CASE("explain: what is not there is said") {
   scratch_folder folder;
   spill(folder / "s.yaml", text);
