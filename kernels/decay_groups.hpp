@@ -1,8 +1,8 @@
 // Optimizer steps in which only some tensors decay. ALBERT's published runs left biases and the
 // gains of most norms without weight decay.
 // LAMB moves a tensor by the rate times the tensor's norm, so a bias that begins at 0 hardly moves.
-// Implementations differ: the runs of ALBERT adapted all tensors, and the authors' TensorFlow code
-// and timm leave tensors without weight decay unadapted (optimizer_config::adapt_undecayed).
+// Implementations differ: the runs of ALBERT adapted all tensors, and timm leaves tensors without
+// weight decay unadapted (`always_adapt`), as optimizer_config::adapt_undecayed = false does.
 #pragma once
 
 #include "kernels/layout.hpp"
