@@ -4,6 +4,8 @@
 
 namespace shoal::netem {
 
+static_assert(topology::most_links <= transport::most_links, "every route is a path");
+
 namespace {
 
 /// A connection closes after so long without bulk; later bulk opens another one (model `tcp`).

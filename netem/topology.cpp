@@ -44,8 +44,8 @@ site_index topology::add_site(std::string name, link_id uplink, link_id downlink
   SHOAL_CHECK(depth < 3, "sites nest at most three deep");
   const auto index = static_cast<site_index>(sites_.size());
   sites_.push_back({std::move(name), uplink, downlink, inside, depth});
-  own(uplink, {link_owner::part::uplink, true, index});
-  own(downlink, {link_owner::part::downlink, true, index});
+  own(uplink, {link_owner::kind::uplink, true, index});
+  own(downlink, {link_owner::kind::downlink, true, index});
   return index;
 }
 
@@ -56,9 +56,9 @@ machine_index topology::add_machine(const machine_options& what, link_id uplink,
   ++places_[where].users;
   machines_.push_back({what.name, where, what.up, what.down, what.up, uplink, downlink, processor,
                        what.site, what.nat});
-  own(uplink, {link_owner::part::uplink, false, index});
-  own(downlink, {link_owner::part::downlink, false, index});
-  if (processor) own(*processor, {link_owner::part::processor, false, index});
+  own(uplink, {link_owner::kind::uplink, false, index});
+  own(downlink, {link_owner::kind::downlink, false, index});
+  if (processor) own(*processor, {link_owner::kind::processor, false, index});
   if (what.at || has_coordinates()) {
     coordinates_.resize(index, nowhere);
     coordinates_.push_back(what.at.value_or(nowhere));
@@ -163,8 +163,8 @@ topology::route topology::route_through(machine_index from, machine_index relay,
 
 std::string topology::name_of(link_id link) const {
   const auto& owner = link_owners_[static_cast<std::size_t>(link)];
-  const std::string of = owner.part == link_owner::part::uplink     ? "uplink of "
-                         : owner.part == link_owner::part::downlink ? "downlink of "
+  const std::string of = owner.what == link_owner::kind::uplink     ? "uplink of "
+                         : owner.what == link_owner::kind::downlink ? "downlink of "
                                                                     : "processor of ";
   return of + (owner.site ? sites_[owner.index].name : machines_[owner.index].name);
 }

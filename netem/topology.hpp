@@ -106,7 +106,7 @@ private:
     std::uint32_t users = 0; // machines; a place without users is reused
   };
   struct link_owner {
-    enum class part : std::uint8_t { uplink, downlink, processor } part;
+    enum class kind : std::uint8_t { uplink, downlink, processor } what;
     bool site;           // else a machine
     std::uint32_t index; // the machine's or the site's
   };

@@ -90,7 +90,7 @@ transport::transfer_id transport::start(const transfer_request& what, duration n
   if (model_ == transfer_model::max_min)
     return flows_.start(what.path, what.bytes, what.cap, now, what.tag);
   SHOAL_CHECK(what.path.size() <= most_links && what.way_back.size() <= most_links,
-              "a path has at most 20 links");
+              "a path has at most most_links links");
   std::uint32_t slot;
   if (free_.empty()) {
     slot = static_cast<std::uint32_t>(records_.size());

@@ -67,6 +67,8 @@ struct rate_change {
 class transport {
 public:
   using transfer_id = flow_id;
+  /// The most links of a path.
+  static constexpr std::uint32_t most_links = 20;
 
   explicit transport(transfer_model model = transfer_model::max_min, tcp_options tcp = {});
 
@@ -112,8 +114,6 @@ public:
   const tcp_options& tcp() const noexcept { return tcp_; }
 
 private:
-  static constexpr std::uint32_t most_links = 20;
-
   struct record {
     std::uint64_t tag = 0;
     std::uint64_t bytes = 0;

@@ -10,8 +10,8 @@
 
 namespace shoal::scenarios {
 
-/// Reports an optimizer that cannot leave biases without weight decay. `model`: the workload's
-/// name.
+/// Reports an optimizer that cannot treat biases apart as it is told to: leave them without weight
+/// decay, or unadapted. `model`: the workload's name.
 void check_decay(const scenario& what, const char* model, checking& report);
 
 /// The state after `steps` steps of `batch` samples on one machine, with the samples in their order
