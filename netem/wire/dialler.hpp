@@ -33,12 +33,19 @@ public:
   bool expired(duration now, duration limit) const noexcept { return now - since_ > limit; }
   /// Records an attempt. Requires: trying() and due().
   void attempted(duration now);
+  /// The attempt has failed. `refused`: the address is there, and no process listens at it.
+  void failed(bool refused) noexcept { refusals_ = refused ? refusals_ + 1 : 0; }
+  /// There is a link. The attempts are over.
+  void linked() noexcept { *this = {}; }
+  /// The host's process has ended: its address has refused two attempts in a row. One refusal is
+  /// enough after that, until there is a link.
+  bool has_ended() const noexcept { return refusals_ >= 2; }
   void try_at(duration when) noexcept { next_ = when; }
 
 private:
   bool trying_ = false;
   duration since_{}, next_{};
-  unsigned attempts_ = 0;
+  unsigned attempts_ = 0, refusals_ = 0;
 };
 
 /// The addresses to join. The host dials an address until a host answers there, and again when that

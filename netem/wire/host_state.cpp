@@ -239,7 +239,7 @@ host_state::due_work host_state::tick(duration now) {
   }
   for (auto& [host, r] : hosts) {
     if (!r.attempts.trying() || r.up) continue;
-    if (r.attempts.expired(now, silence)) {
+    if (r.attempts.expired(now, silence) || (r.attempts.has_ended() && !r.dialling)) {
       out.given_up.emplace_back(host, r.outbox.size());
       r.attempts.stop();
       r.clear_outbox();

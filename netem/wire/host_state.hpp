@@ -134,7 +134,8 @@ public:
     std::vector<std::shared_ptr<pipe>> pipes;
     bool cannot_join = false; ///< see join_list::lost()
   };
-  removed remove(const link_ptr& given, duration now);
+  /// Closes a link. `nothing_listens`: it was dialled, and no process listens at the address.
+  removed remove(const link_ptr& given, duration now, bool nothing_listens = false);
   /// The host is gone permanently.
   void forget(host_index host);
 

@@ -71,7 +71,7 @@ host_state::connected host_state::connect(const link_ptr& of, host_index host,
   if (!r.up || out.replaced) {
     const bool first = !r.up;
     use(r, of);
-    r.attempts.stop();
+    r.attempts.linked();
     if (first) out.first = r.as_connected_peer(now);
     send_waiting(r, *of, now);
   }
@@ -114,7 +114,7 @@ bool host_state::goodbye_came(host_link& of, int which) {
   return other.left || other.closed;
 }
 
-host_state::removed host_state::remove(const link_ptr& given, duration now) {
+host_state::removed host_state::remove(const link_ptr& given, duration now, bool nothing_listens) {
   removed out;
   const auto of = links.close(given);
   if (!of) return out;
@@ -136,6 +136,8 @@ host_state::removed host_state::remove(const link_ptr& given, duration now) {
   for (auto& [host, r] : hosts) {
     if (r.dialling != of) continue;
     r.dialling = nullptr;
+    // The address that another host told may be a wrong one.
+    r.attempts.failed(nothing_listens && !r.is_told);
     r.way_failed();
     if (of->refused != refusal::none) r.attempts.try_at(now + longest_back_off);
   }

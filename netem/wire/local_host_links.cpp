@@ -3,6 +3,7 @@
 #include "netem/wire/clean_text.hpp"
 #include "netem/wire/end_reasons.hpp"
 #include "netem/wire/local_host.hpp"
+#include "netem/wire/plain_words.hpp"
 #include "netem/wire/send_control_request.hpp"
 
 namespace shoal::netem::wire {
@@ -180,7 +181,7 @@ void local_host::left(const link_ptr& of) {
 }
 
 void local_host::end(const link_ptr& given, const std::string& why) {
-  const auto gone = state_.lock()->remove(given, now());
+  const auto gone = state_.lock()->remove(given, now(), nothing_listens(why));
   if (!gone.link) return;
   for (const auto& each : gone.orphans) end(each, "the relay is gone");
   for (const auto& each : gone.pipes) each->close();

@@ -7,7 +7,8 @@
 //   first frame on each pipe is a hello; messages follow. A link closes when either pipe closes, or
 //   when the other side is silent for the detection time in spite of pings. Frames in flight are
 //   then lost, and observers of the other host's actors hear that it is unreachable. A later
-//   message dials again with back-off, and waits until the detection time is over.
+//   message dials again with back-off, and waits until the detection time is over. It does not wait
+//   for a host at whose address nothing listens any more: two refused connections end the wait.
 // - Hello: the sender's name, incarnation, address, clock, scenario, and its certificate if there
 //   are keys. The receiver refuses another protocol, a clock that is off, another scenario, a bad
 //   or borrowed certificate, and a name that another living process has. Both sides see the reason.

@@ -8,9 +8,19 @@
 
 namespace shoal::netem::wire {
 
+namespace {
+
+constexpr std::string_view connection_refused = "Connection refused";
+
+} // namespace
+
+bool nothing_listens(std::string_view from_grpc) {
+  return from_grpc.find(connection_refused) != std::string_view::npos;
+}
+
 std::string in_plain_words(const std::string& from_grpc) {
   constexpr std::pair<std::string_view, const char*> known[] = {
-      {"Connection refused", "nothing listens there yet"},
+      {connection_refused, "nothing listens there yet"},
       {"No route to host", "there is no route to it"},
       {"Network is unreachable", "there is no route to it"},
       {"Connection timed out", "it does not answer"},

@@ -22,6 +22,27 @@ TEST_CASE("the wait doubles from 200 ms up to two seconds") {
   CHECK(back_off_after(1'000'000) == 2s);
 }
 
+TEST_CASE("a process has ended when its address refuses twice in a row, and one refusal is enough "
+          "from then on") {
+  reconnect to;
+  to.begin(10s);
+  to.failed(true);
+  CHECK_FALSE(to.has_ended());
+  to.failed(false); // a connection that was not answered in time says nothing
+  to.failed(true);
+  CHECK_FALSE(to.has_ended());
+  to.failed(true);
+  CHECK(to.has_ended());
+  to.stop();
+  to.begin(20s);
+  CHECK(to.due(20s)); // the process may be there again
+  to.failed(true);
+  CHECK(to.has_ended());
+  to.linked();
+  CHECK_FALSE(to.has_ended());
+  CHECK_FALSE(to.trying());
+}
+
 TEST_CASE("a host is dialled at once and then with back-off, and is given up after the limit") {
   reconnect to;
   to.begin(10s);

@@ -55,6 +55,40 @@ TEST_CASE("a host that cannot be reached is given up after the detection time wi
   CHECK(host.state.tick(host.now).given_up.empty());
 }
 
+TEST_CASE("a host whose address refuses twice is given up at once, unless another host told that "
+          "address") {
+  host_fixture host;
+  const auto dial_and_refuse = [&](host_index to) {
+    host.now += 2s;
+    host.send(to, 100);
+    const auto link = host.state.hosts.of(to).dialling;
+    REQUIRE(link);
+    host.state.remove(link, host.now, true);
+  };
+  host.state.hosts.of(7).address = "10.0.0.7:7000";
+  dial_and_refuse(7);
+  CHECK(host.state.tick(host.now).given_up.empty());
+  dial_and_refuse(7);
+  const auto due = host.state.tick(host.now);
+  REQUIRE(due.given_up.size() == 1);
+  CHECK(due.given_up[0] == std::pair<host_index, std::size_t>{7, 2});
+  // The next message is a question whether the process is there again.
+  host.send(7, 100);
+  CHECK(host.state.tick(host.now).given_up.empty()); // the dial is in progress
+  host.state.remove(host.state.hosts.of(7).dialling, host.now, true);
+  CHECK(host.state.tick(host.now).given_up.size() == 1);
+
+  const auto liar = host.linked(1, "lab-1");
+  for (int i = 0; i < 3; ++i) {
+    host.now += 1s;
+    host.send(8, 100);
+    host.state.learn_where(*liar, {node(8), "lab-8", "10.6.6." + std::to_string(i) + ":7000"},
+                           host.now, host.later);
+    if (const auto link = host.state.hosts.of(8).dialling) host.state.remove(link, host.now, true);
+    CHECK(host.state.tick(host.now).given_up.empty());
+  }
+}
+
 TEST_CASE("linked hosts are asked for the address of a host that has none") {
   host_fixture host;
   const auto friendly = host.linked(1, "lab-1");
