@@ -58,7 +58,7 @@ caf::behavior group_actor::make_behavior() {
       [this](member_ready& m) { for_round(m); },
       [this](member_finished& m) { for_round(m); },
       [this](tick& m) { on_timer(m); },
-      [this](found& m) { matchmaking_->found_peers(m.records); },
+      [this](found& m) { found_peers(m); },
       [this](expected_now& m) { matchmaking_->expect(m.peers, m.known_samples); },
       [this](join_request& m) { matchmaking_->on(m, current_sender()); },
       [this](join_accepted& m) { matchmaking_->on(m, current_sender()); },
@@ -128,14 +128,15 @@ bool group_actor::may_keep(const caf::strong_actor_ptr& sender, std::uint64_t by
   const auto who = here().peer_of(sender);
   const auto known = is_member(who) || matchmaking_->knows(sender);
   const auto rounds = has_second() ? 2u : 1u;
-  // A codec may write twice the bytes of the values.
-  if (bytes > 2 * options_.chunk_bytes + 1024)
-    return misbehaviour(who, "chunk that is too long, before the group began"), false;
   const auto vector = request_.values.size() + 4 * request_.second.value_count;
+  const auto piece = piece_bytes(options_, vector / 4);
+  // A codec may write twice the bytes of the values.
+  if (bytes > 2 * piece + 1024)
+    return misbehaviour(who, "chunk that is too long, before the group began"), false;
   const auto window =
       // A codec may add a table of a kibibyte to each chunk.
       std::min<std::uint64_t>(2 * vector + 1024 * (options_.window_chunks + 4),
-                              options_.window_chunks * (2 * options_.chunk_bytes + 1024));
+                              options_.window_chunks * (2 * piece + 1024));
   auto& all = strangers_;
   if (!known && ++all.messages > most_of_strangers)
     return misbehaviour(who, "too many messages of strangers before the group began"), false;
@@ -166,8 +167,18 @@ void group_actor::look_up() {
   send(request_.dht, lookup{key_, address(), 0});
 }
 
+/// Two peers that begin at the same moment miss each other's records. A leader therefore looks
+/// again soon after its first look.
+void group_actor::found_peers(const found& what) {
+  matchmaking_->found_peers(what.records);
+  if (!std::exchange(looked_up_, true)) set_timer(options_.poll_interval / 4, second_look);
+}
+
 void group_actor::on_timer(const tick& what) {
   switch (what.kind) {
+  case second_look:
+    if (matchmaking_->leading()) look_up();
+    return;
   case poll:
     if (matchmaking_->over()) return;
     look_up();

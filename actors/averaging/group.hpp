@@ -53,6 +53,7 @@ private:
                    member_finished, round_commitment, commitments_seen, chunk_hashes>;
   enum timer : std::uint32_t {
     poll,
+    second_look,
     deadline,
     last_deadline,
     give_up,
@@ -66,6 +67,7 @@ private:
   void on_down(const caf::actor_addr& whom) override;
   void on_timer(const tick& what);
   void look_up();
+  void found_peers(const found& what);
   void begin(const group_begun& group);
   void begin_round(round_request request, group_begun group);
   void begin_second();
@@ -150,6 +152,7 @@ private:
   std::map<peer_id, kept> early_from_;
   kept strangers_; // all hosts of which matchmaking does not know
   std::vector<caf::actor_addr> watched_;
+  bool looked_up_ = false;
   bool last_deadline_ = false; // the leader's wait is all of matchmaking_time
   bool reported_ = false;
 };

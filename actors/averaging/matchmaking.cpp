@@ -35,10 +35,6 @@ bool possible(const member_info& who) {
          who.reached <= static_cast<std::uint8_t>(reached_by::all);
 }
 
-std::uint64_t chunk_bytes(const averaging_config& config) {
-  return std::max<std::uint64_t>(4, config.chunk_bytes / 4 * 4);
-}
-
 std::optional<peer_id> parse_id(const std::string& text) {
   peer_id out = 0;
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out, 16);
@@ -318,7 +314,7 @@ std::optional<std::string> matchmaking::flaw_of(const group_begun& message) cons
     return "it is for another vector";
   // All members have the same configuration. Small chunks of a faulty leader would take many times
   // the memory of the vector.
-  if (message.chunk_bytes != chunk_bytes(config_)) return "it has other chunks";
+  if (message.chunk_bytes != piece_bytes(config_, value_count())) return "it has other chunks";
   if (message.codec != request_.codecs.number()) return "it has another codec";
   if (message.split != static_cast<std::uint8_t>(config_.split)) return "it has another split";
   bool has_us = false;
@@ -416,7 +412,7 @@ void matchmaking::close() {
   auto begin = as_roster();
   auto members = joined_;
   members.emplace(self_.peer, self_);
-  begin.chunk_bytes = chunk_bytes(config_);
+  begin.chunk_bytes = piece_bytes(config_, value_count());
   begin.split = static_cast<std::uint8_t>(config_.split);
   begin.attempt = deadline_;
   bool slow = false;

@@ -17,6 +17,7 @@
 #include <caf/allowed_unsafe_message_type.hpp>
 #include <caf/message.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -28,6 +29,9 @@ namespace shoal::actors {
 
 class newcomers;
 
+/// The bounds of the pieces that suit a vector, in bytes.
+inline constexpr std::uint64_t smallest_piece = 16 * 1024, largest_piece = 256 * 1024;
+
 struct averaging_config {
   part_split split = part_split::adaptive;
   std::uint32_t group_size = 256;
@@ -35,8 +39,8 @@ struct averaging_config {
   duration matchmaking_time = std::chrono::seconds(5);
   duration round_timeout = std::chrono::seconds(120);
   duration sender_timeout = std::chrono::seconds(10);
-  std::uint64_t chunk_bytes = 256 * 1024;
-  std::uint32_t window_chunks = 8; ///< unacknowledged chunks to one member
+  std::uint64_t chunk_bytes = largest_piece; ///< 0: what suits the vector, see piece_bytes()
+  std::uint32_t window_chunks = 8;           ///< unacknowledged chunks to one member
   duration poll_interval = std::chrono::milliseconds(500);
   /// A member with a larger weight is refused. 0: no limit.
   std::uint64_t most_weight = 0;
@@ -50,6 +54,17 @@ struct averaging_config {
   /// their members. The same for all members.
   std::shared_ptr<const guard_options> guard;
 };
+
+/// The length of a piece in bytes, a multiple of 4, for vectors of `value_count` values. A part
+/// travels in pieces. A reducer returns a piece as soon as all contributions to it are there, so a
+/// part of one piece keeps the reducer's uplink idle until all senders are done. By default a piece
+/// is a 64th of the vector.
+inline std::uint64_t piece_bytes(const averaging_config& config, std::uint64_t value_count) {
+  const auto bytes = config.chunk_bytes > 0
+                         ? config.chunk_bytes
+                         : std::clamp(4 * value_count / 64, smallest_piece, largest_piece);
+  return std::max<std::uint64_t>(4, bytes / 4 * 4);
+}
 
 /// A peer that is expected in the round, because its progress record is in sync.
 struct expected_peer {

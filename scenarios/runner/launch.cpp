@@ -35,17 +35,23 @@ actors::peer_config peer_config_of(const scenario& from, const host_spec& host,
   averaging.round_timeout = from.averaging.round_timeout;
   averaging.sender_timeout = from.averaging.sender_timeout;
   averaging.max_norm_ratio = from.averaging.max_norm_ratio;
-  averaging.chunk_bytes = from.averaging.chunk_size.bytes;
   averaging.split = from.averaging.split;
   averaging.aggregator = &from.averaging.aggregator.definition();
   averaging.aggregation = from.averaging.aggregator.chosen();
   apply_security(from, averaging);
+  // An aggregator that judges pieces by distances sees more of a member in a large one.
+  const bool judges = averaging.guard || averaging.aggregator != &actors::mean_aggregator();
+  averaging.chunk_bytes = from.averaging.chunk_size ? from.averaging.chunk_size->bytes
+                          : judges                  ? actors::largest_piece
+                                                    : 0;
   out.conduct = std::move(conduct);
   if (const auto& method = from.training.method.definition(); method.configure)
     method.configure(from, out);
   // Limit the chunk size: few large chunks fit in a line's window, and the line would idle between
   // them.
-  out.fetch.chunk_bytes = std::min<std::uint64_t>(from.averaging.chunk_size.bytes, 256 * 1024);
+  out.fetch.chunk_bytes =
+      std::min(averaging.chunk_bytes > 0 ? averaging.chunk_bytes : actors::largest_piece,
+               actors::largest_piece);
   out.reachability = reachability_of(from);
   return out;
 }

@@ -108,7 +108,8 @@ observer_options runner::state::what_to_watch(const run_directory* directory) {
     setting.chosen = rounds.aggregation;
   }
   out.invariants.mass.setting.chunk_values =
-      std::max<std::uint64_t>(1, what.averaging.chunk_size.bytes / 4);
+      what.averaging.chunk_size ? std::max<std::uint64_t>(1, what.averaging.chunk_size->bytes / 4)
+                                : actors::largest_piece / 4;
   auto& mass = out.invariants.mass.allowed;
   // A codec that drops values does so before the round, so the contribution has no other loss.
   if (codecs.contributions && !codecs.contributions->drops_values()) {

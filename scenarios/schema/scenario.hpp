@@ -196,7 +196,9 @@ struct averaging_options {
   /// A reducer refuses values whose norm is above so many times the median of the members' norms.
   /// 0: no limit.
   double max_norm_ratio = 1000;
-  data_size chunk_size{256 * 1024}; ///< largest piece of a part in one message
+  /// Largest piece of a part in one message. Without it: actors::piece_bytes(), and `largest_piece`
+  /// where members may be attackers.
+  std::optional<data_size> chunk_size;
   actors::part_split split = actors::part_split::adaptive;
   aggregator_choice aggregator;                      ///< how reducers combine contributions
   kernels::codec compression = kernels::codec::none; ///< codec from members to reducers
