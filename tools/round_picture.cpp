@@ -73,6 +73,47 @@ std::vector<row> rows_of(const round_explanation& round, std::size_t most) {
   return out;
 }
 
+/// When messages were sent, until they arrived. Times that overlap are joined.
+std::vector<std::pair<duration, duration>>
+waits_of(const std::vector<const explained_transfer*>& transfers) {
+  std::vector<std::pair<duration, duration>> all, out;
+  for (const auto* t : transfers) all.emplace_back(t->sent, t->cut ? t->left : t->arrives);
+  std::sort(all.begin(), all.end());
+  for (const auto& one : all)
+    if (!out.empty() && one.first <= out.back().second)
+      out.back().second = std::max(out.back().second, one.second);
+    else
+      out.push_back(one);
+  return out;
+}
+
+/// Messages of one kind, one after the other on the line.
+struct bar {
+  const kind* what;
+  std::string from, to, type;
+  duration begun{}, left{};
+  std::uint64_t bytes = 0, pieces = 0;
+  bool cut = false;
+};
+
+std::vector<bar> bars_of(std::vector<const explained_transfer*> transfers, duration unseen) {
+  std::stable_sort(transfers.begin(), transfers.end(),
+                   [](const auto* a, const auto* b) { return a->begun < b->begun; });
+  std::vector<bar> out;
+  for (const auto* t : transfers) {
+    const auto* what = &kind_of(t->type);
+    const bool goes_on = !out.empty() && out.back().what == what && out.back().from == t->from &&
+                         out.back().to == t->to && out.back().type == t->type && !t->cut &&
+                         !out.back().cut && t->begun <= out.back().left + unseen;
+    if (!goes_on) out.push_back({what, t->from, t->to, t->type, t->begun, t->left, 0, 0, t->cut});
+    auto& at = out.back();
+    at.left = std::max(at.left, t->left);
+    at.bytes += t->bytes;
+    ++at.pieces;
+  }
+  return out;
+}
+
 class drawing {
 public:
   std::string all(const std::vector<round_explanation>& rounds) {
@@ -150,15 +191,18 @@ private:
       if (height >= 8)
         add(R"(<text x="{:.0f}" y="{:.1f}" text-anchor="end" font-size="{}">to {}</text>)",
             left - 6, y + height - 2.5, height > 8 ? 10 : 7.5, svg_text(each.to.substr(0, 15)));
-      for (const explained_transfer* t : each.transfers)
-        add(R"(<path d="M{:.1f} {:.1f}H{:.1f}" stroke="#999" stroke-width="0.8"/>)", x(t->sent),
-            y + height / 2, x(t->cut ? t->left : t->arrives));
-      for (const explained_transfer* t : each.transfers)
+      for (const auto& [from, to] : waits_of(each.transfers))
+        add(R"(<path d="M{:.1f} {:.1f}H{:.1f}" stroke="#999" stroke-width="0.8"/>)", x(from),
+            y + height / 2, x(to));
+      // Pieces between which no gap can be seen make one bar.
+      const auto unseen = from_seconds(span / plot / 2);
+      for (const bar& one : bars_of(each.transfers, unseen))
         add(R"(<rect x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}" fill="{}"><title>{}</title></rect>)",
-            x(t->begun), y + 1, std::max(x(t->left) - x(t->begun), 0.6), height - 2,
-            chart_colour(kind_of(t->type).colour),
-            svg_text(fmt::format("{} -> {}: {}, {} bytes{}", t->from, t->to, t->type, t->bytes,
-                                 t->cut ? ", cut off" : "")));
+            x(one.begun), y + 1, std::max(x(one.left) - x(one.begun), 0.6), height - 2,
+            chart_colour(one.what->colour),
+            svg_text(fmt::format("{} -> {}: {}, {}{} bytes{}", one.from, one.to, one.type,
+                                 one.pieces > 1 ? fmt::format("{} pieces, ", one.pieces) : "",
+                                 one.bytes, one.cut ? ", cut off" : "")));
     }
     at_ = bottom + 16;
     std::size_t pairs = rows.size();
