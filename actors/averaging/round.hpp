@@ -39,7 +39,7 @@ struct averaging_config {
   duration matchmaking_time = std::chrono::seconds(5);
   duration round_timeout = std::chrono::seconds(120);
   duration sender_timeout = std::chrono::seconds(10);
-  std::uint64_t chunk_bytes = largest_piece; ///< 0: what suits the vector, see piece_bytes()
+  std::uint64_t chunk_bytes = largest_piece; ///< for 0, see piece_bytes()
   std::uint32_t window_chunks = 8;           ///< unacknowledged chunks to one member
   duration poll_interval = std::chrono::milliseconds(500);
   /// A member with a larger weight is refused. 0: no limit.
@@ -56,7 +56,7 @@ struct averaging_config {
 };
 
 /// The length of a piece in bytes, a multiple of 4, for vectors of `value_count` values. A part
-/// travels in pieces. A reducer returns a piece as soon as all contributions to it are there, so a
+/// travels in pieces. A reducer returns a piece as soon as all contributions to that piece came. A
 /// part of one piece keeps the reducer's uplink idle until all senders are done. By default a piece
 /// is a 64th of the vector.
 inline std::uint64_t piece_bytes(const averaging_config& config, std::uint64_t value_count) {

@@ -485,11 +485,12 @@ void describe(V& v, averaging_options& o) {
           "a reducer refuses values whose norm is above so many times the median of the members' "
           "norms; 0: no limit. Two members have no median",
           {.at_least = 0, .hide_default = true});
-  v.field("chunk_size", o.chunk_size,
-          "largest piece in which a part travels. By default a 64th of the vector, at least 16 KiB "
-          "and at most "
-          "256 KiB; 256 KiB for aggregators that judge pieces, and with `security`",
-          {.at_least = 1});
+  v.field(
+      "chunk_size", o.chunk_size,
+      "largest piece in which a part travels. The default is a 64th of the vector, of 16 to 256 "
+      "KiB. Aggregators that "
+      "judge pieces, and rounds with `security`, have 256 KiB",
+      {.at_least = 1});
   v.field("split", o.split,
           "split of the vector among its reducers. `adaptive` gives each a part that suits its "
           "line (DeDLOC). `equal` gives all that can be reached the same part (all-reduce). "

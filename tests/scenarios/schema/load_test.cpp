@@ -60,7 +60,7 @@ TEST_CASE("an option that a file leaves out has its documented default") {
   CHECK(s.peers[0].region == "everywhere");
   CHECK(s.data.region == "everywhere");
   CHECK(s.network.default_delay == std::chrono::milliseconds(50));
-  CHECK_FALSE(s.averaging.chunk_size); // it suits the vector
+  CHECK_FALSE(s.averaging.chunk_size); // the vector decides
   CHECK(s.data.up == data_rate{1e9});
   CHECK(s.data.files == std::vector<std::string>{"/usr/share/common-licenses/*"});
   CHECK(s.world == "sim");
