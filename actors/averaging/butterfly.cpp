@@ -15,6 +15,8 @@ namespace shoal::actors {
 namespace {
 
 constexpr std::uint32_t acknowledges_up_to = 16; // members
+// Values of chunk_received::reduced, which says what came.
+constexpr std::uint8_t slice_in_time = 0, mean_of_part = 1, late_slice = 2, slice_left_out = 3;
 
 std::vector<bool> takers(const group_begun& group) {
   std::vector<bool> out;
@@ -202,11 +204,15 @@ void butterfly::pump(std::uint32_t to) {
 void butterfly::on(const chunk_received& message, const caf::strong_actor_ptr& sender) {
   if (!listen_to(message.member, sender, "acknowledgement by a stranger")) return;
   auto& to = members_[message.member];
+  if (message.reduced == slice_left_out) {
+    if (message.part == message.member && to.in_time > 0) --to.in_time;
+    return;
+  }
   if (message.part >= size_ || !outbox_.confirmed(message.member))
     return ban(message.member, "acknowledgement of nothing");
-  if (message.reduced != 1) {
+  if (message.reduced != mean_of_part) {
     slice_arrived();
-    if (message.reduced == 0 && message.part == message.member) ++to.in_time;
+    if (message.reduced == slice_in_time && message.part == message.member) ++to.in_time;
   } else if (message.part == self_ && to.replies_unconfirmed > 0 && --to.replies_unconfirmed == 0) {
     reply_arrived(message.member);
   }
@@ -232,9 +238,8 @@ void butterfly::on(const part_chunk& message, const caf::strong_actor_ptr& sende
   if (message.part >= size_) return ban(message.sender, "part chunk of a part that there is not");
   const auto acknowledge = [&](bool in_time) {
     if (acknowledges_)
-      tell(message.sender,
-           caf::make_message(chunk_received{group_.group, self_, message.part,
-                                            in_time ? std::uint8_t{0} : std::uint8_t{2}}));
+      tell(message.sender, caf::make_message(chunk_received{group_.group, self_, message.part,
+                                                            in_time ? slice_in_time : late_slice}));
   };
   auto& part = parts_[message.part];
   auto chunk = layout_.find_chunk(giving(), message.part, message.offset, message.data);
@@ -305,6 +310,10 @@ void butterfly::reduce(std::uint32_t p) {
       io_.suspect(group_.members[m].peer, "contribution with values that cannot be averaged");
     if (trouble_ == reason::none && !(faulty.empty() && outliers.empty()))
       trouble_ = reason::bad_message;
+    // The slices of these members came in time, and the result lacks them all the same.
+    for (const auto m : outliers)
+      if (acknowledges_ && m != self_)
+        tell(m, caf::make_message(chunk_received{group_.group, self_, p, slice_left_out}));
     if (next->senders.empty())
       return fail(trouble_ == reason::none ? reason::sender_lost : trouble_);
     auto wire = layout_.to_wire(replying(), p, next->chunk, next->values);
@@ -381,7 +390,7 @@ void butterfly::on(const reduced_chunk& message, const caf::strong_actor_ptr& se
   if (!listen_to(from, sender, "reduced chunk by a stranger")) return;
   if (message.part >= size_) return ban(from, "reduced chunk of a part that there is not");
   if (acknowledges_)
-    tell(from, caf::make_message(chunk_received{group_.group, self_, message.part, 1}));
+    tell(from, caf::make_message(chunk_received{group_.group, self_, message.part, mean_of_part}));
   auto& part = parts_[message.part];
   auto chunk = layout_.find_chunk(replying(), message.part, message.offset, message.data);
   if (!chunk) return ban(from, "reduced chunk that does not fit its part");

@@ -45,7 +45,8 @@
 // A censoring reducer. An acknowledgement says whether a slice came in time. A member does not vote
 // for a part without its values whose reducer acknowledged all of its slices in time, and names
 // that reducer. Nor does it vote for a part that has fewer than half of the contributors that are
-// alive for it.
+// alive for it. A reducer that leaves out values for their size tells their sender before it sends
+// the list. This is no new power: it could have said that they came too late.
 //
 // With a lossy codec all members count with the values that the codec leaves, so the result is the
 // same whoever reduces. A reducer takes its own values as the others would get them, and holds its

@@ -170,12 +170,16 @@ std::vector<std::uint32_t> part_reduction::behind() const {
   return out;
 }
 
-/// Takes the pieces of a complete chunk, in member order.
-part_reduction::pieces part_reduction::take(std::uint32_t chunk) {
-  auto data = std::exchange(chunks_[chunk].data, {});
+void part_reduction::sort_pieces(std::uint32_t chunk) {
+  auto& data = chunks_[chunk].data;
   std::sort(data.begin(), data.end(),
             [](const auto& a, const auto& b) { return a.first < b.first; });
-  return data;
+}
+
+/// Takes the pieces of a complete chunk, in member order.
+part_reduction::pieces part_reduction::take(std::uint32_t chunk) {
+  sort_pieces(chunk);
+  return std::exchange(chunks_[chunk].data, {});
 }
 
 /// The memory for the result of these bytes of the part.
@@ -220,7 +224,6 @@ void part_reduction::refuse_huge(std::vector<contribution>& from, refusals& refu
 /// of values that cannot be aggregated to `refused`.
 std::vector<std::uint32_t> part_reduction::aggregate(std::vector<contribution> from,
                                                      std::span<float> out, refusals& refused) {
-  refuse_huge(from, refused);
   aggregator_->open(out.size(), weights_);
   for (const auto& [member, values] : from)
     aggregator_->add(member, conduct_->weight_of(member, static_cast<double>(weights_[member])),
@@ -249,26 +252,41 @@ std::vector<std::uint32_t> part_reduction::aggregate(std::vector<contribution> f
 
 std::optional<part_reduction::reduced> part_reduction::next() {
   if (by_part()) return next_of_part();
-  if (ready_.empty()) return std::nullopt;
-  const auto chunk = ready_.front();
-  ready_.pop_front();
-  auto out = reduce_chunk(chunk);
-  leave_out(out.refused);
-  return out;
+  while (!ready_.empty() || (incomplete_ == 0 && !doubtful_.empty())) {
+    auto& queue = ready_.empty() ? doubtful_ : ready_;
+    const auto chunk = queue.front();
+    queue.pop_front();
+    const bool more = incomplete_ > 0 || !ready_.empty();
+    auto out = reduce_chunk(chunk, more);
+    if (!out) {
+      doubtful_.push_back(chunk);
+      continue;
+    }
+    leave_out(out->refused);
+    return out;
+  }
+  return std::nullopt;
 }
 
-part_reduction::reduced part_reduction::reduce_chunk(std::uint32_t number) {
+/// Nothing if some values are doubtful and `more` units of the part are to come. Those may show
+/// that values of this size are usual.
+std::optional<part_reduction::reduced> part_reduction::reduce_chunk(std::uint32_t number,
+                                                                    bool more) {
   reduced out;
   out.chunk = number;
-  const auto data = take(number);
   if (size_only_) {
+    const auto data = take(number);
     for (const auto& [member, piece] : data) out.senders.push_back(member);
     if (!data.empty()) out.values = payload::size_only(grid_.size(number));
     return out;
   }
+  sort_pieces(number);
   std::vector<contribution> from;
-  from.reserve(data.size());
-  for (const auto& [member, piece] : data) from.push_back({member, piece.floats()});
+  from.reserve(chunks_[number].data.size());
+  for (const auto& [member, piece] : chunks_[number].data) from.push_back({member, piece.floats()});
+  refuse_huge(from, out.refused);
+  if (more && !out.refused.outliers.empty() && out.refused.faulty.empty()) return std::nullopt;
+  const auto data = take(number); // `from` has views of it
   out.senders =
       aggregate(std::move(from), room(grid_.offset(number), grid_.size(number)), out.refused);
   if (!out.senders.empty())
@@ -314,6 +332,7 @@ void part_reduction::reduce_part() {
     from.push_back({member, values});
   }
   if (size_only_) return;
+  refuse_huge(from, refused_);
   senders_ = aggregate(std::move(from), room(0, grid_.part_bytes), refused_);
   leave_out(refused_);
 }

@@ -19,7 +19,8 @@
 // because small values cost nothing: with the lower one, half of the senders could have the others
 // refused. A unit of a few values, such as the end of a part, has a median that
 // says little. So do values that most batches do not touch. So the median counts for each value at
-// least as much as the largest one of the part's units so far.
+// least as much as the largest one of the part's units so far. A chunk with values that are too
+// large by the second rule waits until the part has no other one.
 //
 // Memory: by chunk, the pieces of incomplete chunks; by part, all pieces. At most the part's bytes
 // times the number of senders.
@@ -128,12 +129,13 @@ private:
   bool by_part() const { return how_->unit == aggregation_unit::part; }
   chunk_set expect(const chunk_set& chunks, duration now);
   void complete(std::uint32_t chunk);
+  void sort_pieces(std::uint32_t chunk);
   pieces take(std::uint32_t chunk);
   std::span<float> room(std::uint64_t offset, std::uint64_t bytes);
   std::vector<std::uint32_t> aggregate(std::vector<contribution> from, std::span<float> out,
                                        refusals& refused);
   void leave_out(const refusals& refused);
-  reduced reduce_chunk(std::uint32_t chunk);
+  std::optional<reduced> reduce_chunk(std::uint32_t chunk, bool more);
   void reduce_part();
   std::optional<reduced> next_of_part();
 
@@ -152,6 +154,7 @@ private:
   std::vector<bool> out_;
   std::vector<duration> last_progress_;
   std::deque<std::uint32_t> ready_;
+  std::deque<std::uint32_t> doubtful_; // complete chunks that wait for the rest of the part
   // By part:
   chunk_set wanted_;                                  // chunks that next() returns
   std::uint32_t incomplete_ = 0;                      // chunks with missing pieces

@@ -908,6 +908,54 @@ TEST_CASE("the few values at the end of a part are measured by the values before
   CHECK(refused_at_the_end(1001) == list{2});
 }
 
+TEST_CASE("a piece with values that look too large waits for the rest of the part") {
+  const auto refused = [](std::vector<float> others_after) {
+    averaging_config how;
+    part_reduction part({16, 8}, {1, 1, 1}, false, how, 0s);
+    part.open({true, true}, 0s);
+    // Rows of a table that only the batch of member 2 touches.
+    for (std::uint32_t m = 0; m < 3; ++m) {
+      const float value = m == 2 ? 1.0f : 1e-8f;
+      part.add(m, 0, floats({value, value}), 0s);
+    }
+    CHECK_FALSE(part.next());
+    for (std::uint32_t m = 0; m < 3; ++m)
+      part.add(m, 1, floats({others_after[m], others_after[m]}), 0s);
+    const auto later = part.next();
+    REQUIRE(later);
+    CHECK(later->chunk == 1);
+    CHECK(later->refused.outliers.empty());
+    const auto doubtful = part.next();
+    REQUIRE(doubtful);
+    CHECK(doubtful->chunk == 0);
+    CHECK_FALSE(part.next());
+    return doubtful->refused.outliers;
+  };
+  using list = std::vector<std::uint32_t>;
+  CHECK(refused({1, 1, 1}) == list{});
+  CHECK(refused({1e-8f, 1e-8f, 1e-8f}) == list{2});
+}
+
+TEST_CASE("a reducer that leaves out values that are too large is not taken for a censor") {
+  auto options = of(5);
+  options.chunk_bytes = 64; // a part is one piece
+  options.change = [](std::uint32_t member, std::vector<float>& values) {
+    if (member != 3) return;
+    for (auto& x : values) x *= 1e6f;
+  };
+  round_lab lab(options);
+  lab.start();
+  CHECK(lab.run());
+  CHECK(lab.suspicions.empty());
+  // Each reducer leaves member 3 out, and its own part, too.
+  CHECK(lab.outcomes() == "ppppp");
+  for (std::uint32_t m = 0; m < 5; ++m) {
+    CAPTURE(m);
+    for (const auto& part : lab.result(m).parts)
+      CHECK(part.senders == std::vector<std::uint32_t>{0, 1, 2, 4});
+  }
+}
+
 TEST_CASE("a member that always sends garbage stops no other member, and the others succeed") {
   for (std::uint64_t seed = 0; seed < 400; ++seed) {
     auto random = stream(seed, "garbage");

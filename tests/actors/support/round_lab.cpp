@@ -100,6 +100,7 @@ round_lab::round_lab(lab_options options)
     auto& one = members_[m];
     std::vector<float> values(group_.boundaries.back());
     for (auto& x : values) x = static_cast<float>(values_of.below(2000)) / 7 - 100;
+    if (options_.change) options_.change(m, values);
     one.request.epoch = group_.epoch;
     one.request.values = payload{std::move(values)};
     one.request.weight = group_.members[m].weight;

@@ -41,6 +41,8 @@ struct lab_options {
       shuffle{}; ///< seed; messages of different pairs then overtake each other
   /// The members know each other's addresses and no group. Member m would lead after m + 1 seconds.
   bool matchmaking = false;
+  /// Changes the values of each member before the round.
+  std::function<void(std::uint32_t member, std::vector<float>& values)> change{};
   /// The hosts and addresses of the lab. Labs that follow each other may share them, because an
   /// actor system takes longer to make than a round takes. Empty: the lab makes its own.
   std::shared_ptr<struct lab_site> site{};
