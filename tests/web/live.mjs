@@ -38,7 +38,9 @@ check((await drawn()) > drawnBefore, "it is not drawn again");
 const header = page.locator("#panel-leaderboard th button >> nth=0");
 await header.scrollIntoViewIfNeeded();
 const sorted = () => page.getAttribute("#panel-leaderboard th:nth-child(1)", "aria-sort");
-const order = await sorted(), at = await header.boundingBox();
+const order = await sorted();
+let at = null; // nothing while the table is drawn again
+await until("the header's place", async () => (at = await header.boundingBox()) !== null);
 await page.mouse.move(at.x + at.width / 2, at.y + at.height / 2);
 await page.mouse.down();
 await page.waitForTimeout(800);
