@@ -22,10 +22,10 @@ class Researcher(Case):
         shown = page("tutorial-researcher.md")
         result = shoal.run(EVENING, out=self.folder / "evening", report=False)
         self.assertIn(f"event hash   {result.event_hash}", shown)
-        for line in ("peers        49 joined, 37 left, 12 alive", "training     81 epochs, 82,766 samples",
-                     "rounds       75 ok, 6 partial, 0 split, 2 failed"):
-            self.assertIn(line, shown)
-            self.assertIn(line, str(result))
+        said = [line for line in str(result).splitlines() if line.split()[:1] in (["peers"], ["training"], ["rounds"])]
+        self.assertEqual(len(said), 3)
+        for line in said:
+            self.assertIn(line.strip(), shown)
         peers = result.peers
         ended = ~numpy.isnan(peers["ended_s"])
         self.assertEqual((peers.rows, int(ended.sum())), (49, 37))
@@ -73,7 +73,7 @@ class Engineer(Case):
 
     @nightly
     def test_the_codecs_cost_what_the_page_says(self):
-        for codec, loss in (("none", 0.5689), ("float16", 0.5691), ("blockwise8", 0.5695), ("top_k", 0.5914)):
+        for codec, loss in (("none", 0.5690), ("float16", 0.5675), ("blockwise8", 0.5683), ("top_k", 0.5913)):
             losses = [shoal.run(ROOT / "docs/tutorials/codecs.yaml", seed=seed, baseline=False,
                                 set={"averaging.compression": codec}).summary["loss"]["final"] for seed in (1, 2, 3)]
             self.assertAlmostEqual(statistics.mean(losses), loss, delta=0.001)
