@@ -17,6 +17,7 @@ duration back_off_after(unsigned attempts) {
 void reconnect::begin(duration now) {
   if (trying_) return;
   trying_ = true;
+  confirmed_ = false;
   since_ = next_ = now;
   attempts_ = 0;
 }

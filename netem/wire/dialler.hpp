@@ -37,13 +37,18 @@ public:
   void failed(bool refused) noexcept { refusals_ = refused ? refusals_ + 1 : 0; }
   /// There is a link. The attempts are over.
   void linked() noexcept { *this = {}; }
-  /// The host's process has ended: its address has refused two attempts in a row. One refusal is
-  /// enough after that, until there is a link.
-  bool has_ended() const noexcept { return refusals_ >= 2; }
+  /// The address that another host told has refused, and a second host tells the same. No third one
+  /// may know better until the next attempt is due.
+  void confirmed() noexcept { confirmed_ = true; }
+  /// Another host told an address that has not failed.
+  void told() noexcept { confirmed_ = false; }
+  /// The host's process has ended: its address has refused two attempts in a row, or two hosts told
+  /// the address that refuses. After two refusals one is enough, until there is a link.
+  bool has_ended(duration now) const noexcept { return refusals_ >= 2 || (confirmed_ && due(now)); }
   void try_at(duration when) noexcept { next_ = when; }
 
 private:
-  bool trying_ = false;
+  bool trying_ = false, confirmed_ = false;
   duration since_{}, next_{};
   unsigned attempts_ = 0, refusals_ = 0;
 };

@@ -10,6 +10,9 @@ namespace shoal::netem::wire {
 
 namespace {
 
+/// Linked hosts have answered a question by then: a round trip between continents.
+constexpr duration answer_time = std::chrono::milliseconds(200);
+
 frame watch_of(std::uint32_t ordinal) {
   return frame_writer(frame_kind::watch).put(ordinal).done();
 }
@@ -160,10 +163,13 @@ void host_state::learn_where(const host_link& from, const node_at_frame& told, d
     return;
   // A host that answers without an address offers to be the relay.
   const remote::way offered{told.address, told.address.empty() ? from.host : no_host};
+  if (offered == r->failed && r->refused && from.host != r->teller) r->attempts.confirmed();
   if (offered == r->failed || (offered.relay != no_host && from.theirs.relays == 0)) return;
   r->address = offered.address;
   r->relay = offered.relay;
   r->is_told = true;
+  r->teller = from.host;
+  r->attempts.told();
   r->asked.clear();
   if (r->name.empty()) r->name = told.name;
   if (!r->attempts.trying() || r->up || r->dialling) return;
@@ -187,6 +193,9 @@ void host_state::ask_where(remote& r, duration now) {
   // The way that failed is good enough if no other host answers until the next attempt.
   if (!r.asked.empty()) r.failed = {};
   r.asked.clear();
+  if (r.failed.address.empty()) r.refused = false;
+  // Others may know only the address of the process that has ended, too.
+  if (r.refused) r.attempts.try_at(now + answer_time);
   // Another host has named this host, so one of the linked hosts knows it.
   for (const auto& each : links.all()) {
     if (!each->up) continue;
@@ -239,12 +248,13 @@ host_state::due_work host_state::tick(duration now) {
   }
   for (auto& [host, r] : hosts) {
     if (!r.attempts.trying() || r.up) continue;
-    if (r.attempts.expired(now, silence) || (r.attempts.has_ended() && !r.dialling)) {
+    if (r.attempts.expired(now, silence) || (r.attempts.has_ended(now) && !r.dialling)) {
       out.given_up.emplace_back(host, r.outbox.size());
       r.attempts.stop();
       r.clear_outbox();
       r.watching.clear();
       r.failed = {};
+      r.refused = false;
     } else if (!r.dialling && r.attempts.due(now)) {
       out.hosts.push_back(host);
     }

@@ -136,9 +136,12 @@ host_state::removed host_state::remove(const link_ptr& given, duration now, bool
   for (auto& [host, r] : hosts) {
     if (r.dialling != of) continue;
     r.dialling = nullptr;
-    // The address that another host told may be a wrong one.
-    r.attempts.failed(nothing_listens && !r.is_told);
+    // The address that another host told may be a wrong one, so the others are asked at once.
+    const bool told = r.is_told;
+    r.attempts.failed(nothing_listens && !told);
     r.way_failed();
+    r.refused = nothing_listens && told;
+    if (r.refused) r.attempts.try_at(now);
     if (of->refused != refusal::none) r.attempts.try_at(now + longest_back_off);
   }
   out.cannot_join = joins.lost(*of, of->refused, now, 3 * all_.options.detection_time);

@@ -27,20 +27,39 @@ TEST_CASE("a process has ended when its address refuses twice in a row, and one 
   reconnect to;
   to.begin(10s);
   to.failed(true);
-  CHECK_FALSE(to.has_ended());
+  CHECK_FALSE(to.has_ended(10s));
   to.failed(false); // a connection that was not answered in time says nothing
   to.failed(true);
-  CHECK_FALSE(to.has_ended());
+  CHECK_FALSE(to.has_ended(10s));
   to.failed(true);
-  CHECK(to.has_ended());
+  CHECK(to.has_ended(10s));
   to.stop();
   to.begin(20s);
   CHECK(to.due(20s)); // the process may be there again
   to.failed(true);
-  CHECK(to.has_ended());
+  CHECK(to.has_ended(20s));
   to.linked();
-  CHECK_FALSE(to.has_ended());
+  CHECK_FALSE(to.has_ended(20s));
   CHECK_FALSE(to.trying());
+}
+
+TEST_CASE(
+    "a process has ended when two hosts told the address that refuses, unless a third one tells "
+    "another address in time") {
+  reconnect to;
+  to.begin(10s);
+  to.try_at(10s + 200ms);
+  to.confirmed();
+  CHECK_FALSE(to.has_ended(10s + 199ms));
+  CHECK(to.has_ended(10s + 200ms));
+  SUBCASE("another address") {
+    to.told();
+  }
+  SUBCASE("another attempt") {
+    to.stop();
+    to.begin(20s);
+  }
+  CHECK_FALSE(to.has_ended(20s));
 }
 
 TEST_CASE("a host is dialled at once and then with back-off, and is given up after the limit") {

@@ -89,6 +89,40 @@ TEST_CASE("a host whose address refuses twice is given up at once, unless anothe
   }
 }
 
+TEST_CASE("a host whose address two hosts tell and which refuses is given up after a round trip") {
+  host_fixture host;
+  const auto one = host.linked(1, "lab-1"), two = host.linked(2, "lab-2"),
+             three = host.linked(3, "lab-3");
+  const auto says = [&](const std::shared_ptr<host_link>& who, const char* address) {
+    host.state.learn_where(*who, {node(8), "lab-8", address}, host.now, host.later);
+  };
+  const auto given_up = [&] { return host.state.tick(host.now).given_up.size(); };
+  host.send(8, 100);
+  says(one, "10.0.0.8:7000");
+  const auto& wanted = host.state.hosts.of(8);
+  REQUIRE(wanted.dialling);
+  host.state.remove(wanted.dialling, host.now, true);
+  CHECK(given_up() == 0);
+  host.dial_due(); // the others are asked at once
+  says(one, "10.0.0.8:7000");
+  host.now += 250ms;
+  SUBCASE("one host says it twice") {
+    CHECK(given_up() == 0);
+  }
+  SUBCASE("a second host says the same") {
+    says(two, "10.0.0.8:7000");
+    CHECK(given_up() == 1);
+    host.send(8, 100); // the process may be there again
+    CHECK(given_up() == 0);
+  }
+  SUBCASE("a third host knows another address") {
+    says(two, "10.0.0.8:7000");
+    says(three, "10.0.0.9:7000");
+    CHECK(given_up() == 0);
+    CHECK(wanted.dialling);
+  }
+}
+
 TEST_CASE("linked hosts are asked for the address of a host that has none") {
   host_fixture host;
   const auto friendly = host.linked(1, "lab-1");
