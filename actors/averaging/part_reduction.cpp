@@ -170,16 +170,12 @@ std::vector<std::uint32_t> part_reduction::behind() const {
   return out;
 }
 
-void part_reduction::sort_pieces(std::uint32_t chunk) {
+/// The pieces of a complete chunk, in member order.
+part_reduction::pieces& part_reduction::in_order(std::uint32_t chunk) {
   auto& data = chunks_[chunk].data;
   std::sort(data.begin(), data.end(),
             [](const auto& a, const auto& b) { return a.first < b.first; });
-}
-
-/// Takes the pieces of a complete chunk, in member order.
-part_reduction::pieces part_reduction::take(std::uint32_t chunk) {
-  sort_pieces(chunk);
-  return std::exchange(chunks_[chunk].data, {});
+  return data;
 }
 
 /// The memory for the result of these bytes of the part.
@@ -274,19 +270,19 @@ std::optional<part_reduction::reduced> part_reduction::reduce_chunk(std::uint32_
                                                                     bool more) {
   reduced out;
   out.chunk = number;
+  auto& arrived = in_order(number);
   if (size_only_) {
-    const auto data = take(number);
+    const auto data = std::exchange(arrived, {});
     for (const auto& [member, piece] : data) out.senders.push_back(member);
     if (!data.empty()) out.values = payload::size_only(grid_.size(number));
     return out;
   }
-  sort_pieces(number);
   std::vector<contribution> from;
-  from.reserve(chunks_[number].data.size());
-  for (const auto& [member, piece] : chunks_[number].data) from.push_back({member, piece.floats()});
+  from.reserve(arrived.size());
+  for (const auto& [member, piece] : arrived) from.push_back({member, piece.floats()});
   refuse_huge(from, out.refused);
   if (more && !out.refused.outliers.empty() && out.refused.faulty.empty()) return std::nullopt;
-  const auto data = take(number); // `from` has views of it
+  const auto data = std::exchange(arrived, {}); // `from` has views of it
   out.senders =
       aggregate(std::move(from), room(grid_.offset(number), grid_.size(number)), out.refused);
   if (!out.senders.empty())
@@ -313,7 +309,8 @@ std::optional<part_reduction::reduced> part_reduction::next_of_part() {
 /// aggregates them as one unit.
 void part_reduction::reduce_part() {
   std::vector<pieces> chunks;
-  for (std::uint32_t k = 0; k < chunks_.size(); ++k) chunks.push_back(take(k));
+  for (std::uint32_t k = 0; k < chunks_.size(); ++k)
+    chunks.push_back(std::exchange(in_order(k), {}));
   std::vector<float_buffer> whole;
   std::vector<contribution> from;
   senders_.emplace();

@@ -129,8 +129,7 @@ private:
   bool by_part() const { return how_->unit == aggregation_unit::part; }
   chunk_set expect(const chunk_set& chunks, duration now);
   void complete(std::uint32_t chunk);
-  void sort_pieces(std::uint32_t chunk);
-  pieces take(std::uint32_t chunk);
+  pieces& in_order(std::uint32_t chunk);
   std::span<float> room(std::uint64_t offset, std::uint64_t bytes);
   std::vector<std::uint32_t> aggregate(std::vector<contribution> from, std::span<float> out,
                                        refusals& refused);

@@ -36,14 +36,7 @@ actors::peer_config peer_config_of(const scenario& from, const host_spec& host,
   averaging.sender_timeout = from.averaging.sender_timeout;
   averaging.max_norm_ratio = from.averaging.max_norm_ratio;
   averaging.split = from.averaging.split;
-  averaging.aggregator = &from.averaging.aggregator.definition();
-  averaging.aggregation = from.averaging.aggregator.chosen();
-  apply_security(from, averaging);
-  // An aggregator that judges pieces by distances sees more of a member in a large one.
-  const bool judges = averaging.guard || averaging.aggregator != &actors::mean_aggregator();
-  averaging.chunk_bytes = from.averaging.chunk_size ? from.averaging.chunk_size->bytes
-                          : judges                  ? actors::largest_piece
-                                                    : 0;
+  apply_aggregation(from, averaging);
   out.conduct = std::move(conduct);
   if (const auto& method = from.training.method.definition(); method.configure)
     method.configure(from, out);

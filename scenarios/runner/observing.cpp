@@ -97,19 +97,14 @@ observer_options runner::state::what_to_watch(const run_directory* directory) {
     if (cuts_off(each.kind))
       out.invariants.longest_cut = std::max(out.invariants.longest_cut, each.lasts);
   const auto codecs = codecs_of(what.averaging, *averaged).first;
-  out.invariants.mass.aggregator = &what.averaging.aggregator.definition();
-  out.invariants.mass.setting = what.averaging.aggregator.setting();
-  if (what.security.kind != security_kind::none) {
-    actors::averaging_config rounds;
-    apply_security(what, rounds);
-    auto& setting = out.invariants.mass.setting;
-    out.invariants.mass.aggregator = rounds.aggregator;
-    setting.known = &rounds.aggregator->options;
-    setting.chosen = rounds.aggregation;
-  }
-  out.invariants.mass.setting.chunk_values =
-      what.averaging.chunk_size ? std::max<std::uint64_t>(1, what.averaging.chunk_size->bytes / 4)
-                                : actors::largest_piece / 4;
+  actors::averaging_config rounds;
+  apply_aggregation(what, rounds);
+  out.invariants.mass.aggregator = rounds.aggregator;
+  auto& setting = out.invariants.mass.setting;
+  setting.known = &rounds.aggregator->options;
+  setting.chosen = rounds.aggregation;
+  // The mean does not depend on the pieces.
+  setting.chunk_values = actors::piece_bytes(rounds, 0) / 4;
   auto& mass = out.invariants.mass.allowed;
   // A codec that drops values does so before the round, so the contribution has no other loss.
   if (codecs.contributions && !codecs.contributions->drops_values()) {

@@ -22,6 +22,8 @@ std::uint64_t clipped_batch_of(const scenario& what) {
   return batch ? std::max<std::uint64_t>(*batch / hosts, 1) : 1;
 }
 
+namespace {
+
 void apply_security(const scenario& what, actors::averaging_config& into) {
   const auto& o = what.security;
   if (o.kind == security_kind::none) return;
@@ -39,6 +41,19 @@ void apply_security(const scenario& what, actors::averaging_config& into) {
   guard.jurors = static_cast<std::uint32_t>(o.jurors);
   guard.probation = static_cast<std::uint32_t>(o.probation);
   into.guard = std::make_shared<const actors::guard_options>(guard);
+}
+
+} // namespace
+
+void apply_aggregation(const scenario& what, actors::averaging_config& into) {
+  into.aggregator = &what.averaging.aggregator.definition();
+  into.aggregation = what.averaging.aggregator.chosen();
+  apply_security(what, into);
+  // An aggregator that judges pieces by distances sees more of a member in a large one.
+  const bool judges = into.guard || into.aggregator != &actors::mean_aggregator();
+  into.chunk_bytes = what.averaging.chunk_size ? what.averaging.chunk_size->bytes
+                     : judges                  ? actors::largest_piece
+                                               : 0;
 }
 
 std::uint64_t attackers_in(const scenario& what) {

@@ -1,4 +1,5 @@
-// The rounds of a scenario with `security`: their aggregator and their guard.
+// What the rounds of a scenario aggregate with: the aggregator, the length of pieces, and the guard
+// of `security`.
 #pragma once
 
 #include "scenarios/schema/reader.hpp"
@@ -16,8 +17,8 @@ namespace shoal::scenarios {
 /// `security.batch`, or the share of one host in the target batch.
 std::uint64_t clipped_batch_of(const scenario& what);
 
-/// Sets the aggregator and the guard of rounds.
-void apply_security(const scenario& what, actors::averaging_config& into);
+/// Sets the aggregator, the length of pieces and the guard of rounds.
+void apply_aggregation(const scenario& what, actors::averaging_config& into);
 
 /// Hosts whose conduct is an attack.
 std::uint64_t attackers_in(const scenario& what);
