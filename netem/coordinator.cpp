@@ -10,6 +10,20 @@
 
 #include <algorithm>
 
+// tests/bench/parallel_bound measures the work of each host. Nothing else defines this.
+#ifdef SHOAL_WORK_METER
+#include SHOAL_WORK_METER
+#else
+namespace shoal::netem {
+/// Lives as long as work of one host at one virtual time. `wakes`: the work makes an actor of this
+/// host ready.
+struct work_meter {
+  work_meter(host_index, std::int64_t) {}
+  static void wakes(host_index) {}
+};
+} // namespace shoal::netem
+#endif
+
 namespace shoal::netem {
 
 namespace {
@@ -196,6 +210,7 @@ std::size_t coordinator::pending_events() const {
 }
 
 void coordinator::enqueue(caf::resumable* job) {
+  work_meter::wakes(running_host);
   host_index born_on = never_seen;
   caf::scheduled_actor* actor = nullptr;
   {
@@ -276,7 +291,10 @@ void coordinator::resume(caf::resumable* job, unit& on) {
   auto host = id == 0 ? no_host : host_of(id);
   running_host = host;
   ++resumed_;
-  auto how = job->resume(&on, 1);
+  auto how = [&] {
+    const work_meter meter(host, virtual_now_);
+    return job->resume(&on, 1);
+  }();
   running_host = no_host;
   switch (how) {
   case caf::resumable::resume_later: {
@@ -303,6 +321,7 @@ void coordinator::resume(caf::resumable* job, unit& on) {
 
 void coordinator::deliver(event& what) {
   if (what.action) {
+    const work_meter meter(no_host, virtual_now_);
     what.action();
     return;
   }
@@ -339,7 +358,10 @@ duration coordinator::run(duration limit) {
     for (;;) {
       drain();
       if (stop_) break;
-      if (hook_) hook_();
+      if (hook_) {
+        const work_meter meter(no_host, virtual_now_);
+        hook_();
+      }
       if (!jobs_.empty()) continue;
       if (events_.empty()) break;
       auto next = events_.next_time();
