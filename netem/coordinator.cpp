@@ -10,10 +10,7 @@
 
 #include <algorithm>
 
-// tests/bench/parallel_bound measures the work of each host. Nothing else defines this.
-#ifdef SHOAL_WORK_METER
-#include SHOAL_WORK_METER
-#else
+#ifndef SHOAL_WORK_METER // the program of tests/bench/parallel_bound has another one
 namespace shoal::netem {
 /// Lives as long as work of one host at one virtual time. `wakes`: the work makes an actor of this
 /// host ready.
