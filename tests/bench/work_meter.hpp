@@ -1,13 +1,15 @@
-// Measures how much of a simulation could run side by side. netem/coordinator.cpp includes this
-// file in the program `shoal_measured`, which tests/bench/parallel_bound runs.
+// Measures how much of a simulation could run side by side. The program `shoal_measured` has this
+// meter in netem/coordinator.cpp, and tests/bench/parallel_bound runs the program.
 //
 // Hosts that are at least `look-ahead` apart cannot affect each other within that virtual time. So
 // the work of two hosts in a window of that length may run at once, and windows follow each other.
 // Work of no host (the network's flows, timers of the world, observers that wait for an instant's
-// end) is done at the barriers, alone. With n workers a window takes at least its lone work, plus
-// the larger of its busiest host and the n-th part of its hosts' work. SHOAL_LOOK_AHEAD_US: the
-// look-ahead in microseconds of virtual time.
+// end) is done at the barriers, alone. With n workers a window takes at least its lone work, and
+// then the larger of two: the work of its busiest host, or an n-th of all hosts' work.
+// SHOAL_LOOK_AHEAD_US: the look-ahead in microseconds of virtual time.
 #pragma once
+
+#define SHOAL_WORK_METER
 
 #include "netem/ids.hpp"
 
