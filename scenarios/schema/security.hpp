@@ -1,5 +1,4 @@
-// What the rounds of a scenario aggregate with: the aggregator, the length of pieces, and the guard
-// of `security`.
+// The rounds of a scenario: their aggregator, the length of their pieces, and their guard.
 #pragma once
 
 #include "scenarios/schema/reader.hpp"

@@ -4,8 +4,8 @@
 // Hosts that are at least `look-ahead` apart cannot affect each other within that virtual time. So
 // the work of two hosts in a window of that length may run at once, and windows follow each other.
 // Work of no host (the network's flows, timers of the world, observers that wait for an instant's
-// end) is done at the barriers, alone. With n workers a window takes at least its lone work, and
-// then the larger of two: the work of its busiest host, or an n-th of all hosts' work.
+// end) is done at the barriers, alone. With n workers a window takes its lone work, and then the
+// larger of two. One is the work of its busiest host, the other an n-th of all hosts' work.
 // SHOAL_LOOK_AHEAD_US: the look-ahead in microseconds of virtual time.
 #pragma once
 
