@@ -2,7 +2,9 @@
 // of models are here; those of histories are in scenarios/export.
 #include "kernels/learn/checkpoint.hpp"
 #include "kernels/learn/formats/export_model.hpp"
+#include "kernels/learn/formats/tokenizer_config.hpp"
 #include "kernels/learn/formats/tokenizer_json.hpp"
+#include "kernels/learn/formats/whole_file.hpp"
 #include "scenarios/compare/find_model.hpp"
 #include "scenarios/export/export_formats.hpp"
 #include "tools/arguments.hpp"
@@ -44,6 +46,7 @@ int export_model(const export_arguments& arguments) {
   }
   const auto config = learn::hugging_face_config(*state);
   if (!config) return fail(fmt::format("'{}' {}", file->string(), config.error()));
+  std::string tokenizer_config;
   if (!arguments.tokenizer.empty()) {
     // A model with another number of tokens would read beyond its embedding.
     const auto codec = learn::load_tokenizer_json(arguments.tokenizer);
@@ -52,6 +55,9 @@ int export_model(const export_arguments& arguments) {
     if (codec->vocabulary() != rows)
       return fail(fmt::format("'{}' has {} tokens; the model has {}", arguments.tokenizer,
                               codec->vocabulary(), rows));
+    tokenizer_config = learn::tokenizer_config_json(
+        codec->description(),
+        std::visit([](const auto& sizes) { return sizes.positions; }, *config));
   }
   if (auto written = learn::export_hugging_face(*state, arguments.out); !written)
     return fail(written.error());
@@ -61,6 +67,10 @@ int export_model(const export_arguments& arguments) {
     if (error)
       return fail(fmt::format("cannot copy '{}' to '{}': {}", arguments.tokenizer, arguments.out,
                               error.message()));
+    if (const auto written = learn::write_whole_file(
+            fs::path(arguments.out) / "tokenizer_config.json", tokenizer_config, "tokenizer");
+        !written)
+      return fail(written.error());
   }
   fmt::print("{}: config.json and model.safetensors, {} tensors, {} parameters\n", arguments.out,
              state->tensors.size(), state->parameters.size());

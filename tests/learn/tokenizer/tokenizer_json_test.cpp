@@ -1,9 +1,12 @@
+#include "kernels/learn/formats/tokenizer_config.hpp"
 #include "kernels/learn/formats/tokenizer_json.hpp"
 #include "tests/support/reference_data.hpp"
 #include "tests/support/skip.hpp"
 
 #include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
 
+#include <fstream>
 #include <string>
 
 using namespace shoal;
@@ -123,6 +126,37 @@ TEST_CASE("tokenizer.json: a written file reads back equal") {
   REQUIRE_MESSAGE(read.ok(), read.error());
   CHECK(*read == description);
   CHECK(tokenizer_json(*read) == text);
+}
+
+TEST_CASE("tokenizer_config.json: special tokens have the roles of their names") {
+  tokenizer_description description;
+  description.added = {
+      {0, "<pad>", true}, {1, "</s>", true}, {2, "[MASK]", true}, {3, "<unk>", false}};
+  description.added[2].strip_left = true;
+  const auto said = nlohmann::json::parse(tokenizer_config_json(description, 64));
+  CHECK(said["tokenizer_class"] == "PreTrainedTokenizerFast");
+  CHECK(said["model_max_length"] == 64);
+  CHECK(said["pad_token"]["content"] == "<pad>");
+  CHECK(said["sep_token"]["content"] == "</s>");
+  CHECK(said["eos_token"]["content"] == "</s>");
+  CHECK(said["mask_token"]["lstrip"] == true);
+  CHECK(said["pad_token"]["lstrip"] == false);
+  CHECK(!said.contains("unk_token")); // that token is no special one
+  CHECK(!said.contains("cls_token"));
+}
+
+TEST_CASE("tokenizer_config.json: the published tokenizer of sahajBERT has its published roles") {
+  SHOAL_NEEDS_DATA(path, "sahajbert_tokenizer/tokenizer.json");
+  const auto codec = load_tokenizer_json(path);
+  REQUIRE(codec.ok());
+  const auto said = nlohmann::json::parse(tokenizer_config_json(codec->description(), 512));
+  std::ifstream file(path.parent_path() / "special_tokens_map.json");
+  const auto wanted = nlohmann::json::parse(file);
+  CHECK(wanted.size() == 7);
+  for (const auto& [role, token] : wanted.items()) {
+    CHECK_MESSAGE(said[role]["content"] == (token.is_string() ? token : token["content"]), role);
+    if (token.is_object()) CHECK(said[role]["lstrip"] == token["lstrip"]);
+  }
 }
 
 TEST_CASE("tokenizer.json: the published file of sahajBERT reads and is written equal") {

@@ -19,6 +19,8 @@ except ImportError as absent:
 folder, losses, texts, tokens = sys.argv[1:]
 model, said = transformers.AutoModelForPreTraining.from_pretrained(folder, output_loading_info=True)
 model.eval()
+# The published run's transformers had this value in the head, and Shoal has. Version 5 takes layer_norm_eps, 1e-12.
+model.predictions.LayerNorm.eps = 1e-5
 for kind, names in said.items():
     assert not names, f"{kind}: {names}"
 print(f"transformers {transformers.__version__}: {type(model).__name__}, {model.num_parameters()} parameters")
