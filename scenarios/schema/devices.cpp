@@ -13,9 +13,9 @@ constexpr double tera = 1e12, giga = 1e9;
 
 // Peaks and bandwidths are those of the makers: for accelerators dense matrix products of 16-bit
 // numbers, summed in 32 bits; without such units, 32-bit numbers. The part of the peak that
-// training reaches is the same for all. It predicts 94 and 182 images a second through ConvNeXt-L
-// (206 Gflop forward and backward) on a T4 and an A10. The measured speeds are 80 and 185.
-// Source: Erben et al., "How Can We Train Deep Learning Models Across Clouds and Continents?"
+// training reaches is the same for all but the H100. It predicts 94 and 182 images a second through
+// ConvNeXt-L (206 Gflop forward and backward) on a T4 and an A10. The measured speeds are 80 and
+// 185. Source: Erben et al., "How Can We Train Deep Learning Models Across Clouds and Continents?"
 // (2023), for the measured speeds.
 const std::array presets{
     // Four cores at 2.4 GHz with two AVX2 units each (32 operations a cycle); two DDR4-2400.
@@ -34,8 +34,10 @@ const std::array presets{
     device_preset{"a10", 125 * tera, 600 * giga, 0.03},
     // NVIDIA A100 datasheet, 40 GB.
     device_preset{"a100", 312 * tera, 1555 * giga, 0.03},
-    // NVIDIA H100 datasheet, SXM; half of the figure with sparsity.
-    device_preset{"h100", 989 * tera, 3350 * giga, 0.03},
+    // NVIDIA H100 datasheet, SXM; half of the figure with sparsity. Plain PyTorch reached 12 to 17
+    // %
+    // of the peak with three language models (results/devices.md).
+    device_preset{"h100", 989 * tera, 3350 * giga, 0.03, 0.15},
     // NVIDIA GeForce GTX 1080 Ti: 3584 units at 1.58 GHz; no matrix units.
     device_preset{"gtx1080ti", 11.3 * tera, 484 * giga, 0.05},
     // NVIDIA Ampere GA102 whitepaper, table 2.
@@ -66,7 +68,7 @@ device_class device_for(const device_preset& preset, const workload_choice& work
   double parameters = 0;
   for (const auto& slot : definition.tensors(work)) parameters += static_cast<double>(slot.size());
   const double flops = definition.sample_flops ? definition.sample_flops(work) : 6 * parameters;
-  out.samples_per_second = std::clamp(rounded(usual_utilization * preset.peak / flops), 1e-6, 1e9);
+  out.samples_per_second = std::clamp(rounded(preset.utilization * preset.peak / flops), 1e-6, 1e9);
   const auto step = static_cast<std::int64_t>(28 * parameters / preset.bandwidth * 1e6);
   out.step_time = std::chrono::microseconds(step);
   return out;
