@@ -46,6 +46,7 @@ public:
   /// the address that refuses. After two refusals one is enough, until there is a link.
   bool has_ended(duration now) const noexcept { return refusals_ >= 2 || (confirmed_ && due(now)); }
   void try_at(duration when) noexcept { next_ = when; }
+  duration next() const noexcept { return next_; }
 
 private:
   bool trying_ = false, confirmed_ = false;

@@ -10,8 +10,15 @@ namespace shoal::netem::wire {
 
 namespace {
 
-/// Linked hosts have answered a question by then: a round trip between continents.
-constexpr duration answer_time = std::chrono::milliseconds(200);
+/// The time in which linked hosts answer a question: twice the longest round trip.
+duration answer_time(const link_list& links) {
+  constexpr duration unmeasured = std::chrono::milliseconds(100);
+  duration longest = std::chrono::milliseconds(10);
+  for (const auto& each : links.all())
+    if (each->up)
+      longest = std::max(longest, each->round_trip > duration{} ? each->round_trip : unmeasured);
+  return std::min<duration>(2 * longest, std::chrono::milliseconds(500));
+}
 
 frame watch_of(std::uint32_t ordinal) {
   return frame_writer(frame_kind::watch).put(ordinal).done();
@@ -186,16 +193,19 @@ void host_state::reach(remote& r, duration now, deferred& later) {
   if (!r.address.empty()) return dial(r.address, r.dialling, now, later);
   if (const auto* relay = hosts.find(r.relay); relay != nullptr && relay->up)
     return dial_over(relay->up, r, now, later);
-  ask_where(r, now);
+  ask_where(r, now, later);
 }
 
-void host_state::ask_where(remote& r, duration now) {
+void host_state::ask_where(remote& r, duration now, deferred& later) {
   // The way that failed is good enough if no other host answers until the next attempt.
   if (!r.asked.empty()) r.failed = {};
   r.asked.clear();
   if (r.failed.address.empty()) r.refused = false;
   // Others may know only the address of the process that has ended, too.
-  if (r.refused) r.attempts.try_at(now + answer_time);
+  if (r.refused) {
+    r.attempts.try_at(now + answer_time(links));
+    later.tick_at = r.attempts.next();
+  }
   // Another host has named this host, so one of the linked hosts knows it.
   for (const auto& each : links.all()) {
     if (!each->up) continue;

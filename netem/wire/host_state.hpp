@@ -47,6 +47,7 @@ struct deferred {
   std::vector<greeting> greet;
   std::shared_ptr<host_link> overfull; ///< too many bytes wait for it; it must be closed
   std::optional<duration> pump_at;     ///< the time to call pump_turn()
+  std::optional<duration> tick_at;     ///< the time of a tick() beside the regular ones
 };
 
 class host_state {
@@ -132,7 +133,8 @@ public:
     std::optional<connected_peer> lost; ///< the host, if it cannot be reached any more
     std::vector<link_ptr> orphans;      ///< links that went over this one
     std::vector<std::shared_ptr<pipe>> pipes;
-    bool cannot_join = false; ///< see join_list::lost()
+    bool cannot_join = false;          ///< see join_list::lost()
+    std::optional<duration> tick_at{}; ///< as in `deferred`
   };
   /// Closes a link. `nothing_listens`: it was dialled, and no process listens at the address.
   removed remove(const link_ptr& given, duration now, bool nothing_listens = false);
@@ -175,7 +177,7 @@ private:
   /// Whether one more link with `other` may begin over that relay.
   bool may_begin(const link_ptr& relay, const node_key& other, duration now);
   /// Asks all linked hosts for the address of a host.
-  void ask_where(remote& r, duration now);
+  void ask_where(remote& r, duration now, deferred& later);
   /// Uses this link for frames to that host. Null: the host has no link.
   void use(remote& r, link_ptr through);
   /// Sends a frame of this host, or queues it behind the pacer.

@@ -143,6 +143,7 @@ host_state::removed host_state::remove(const link_ptr& given, duration now, bool
     r.refused = nothing_listens && told;
     if (r.refused) r.attempts.try_at(now);
     if (of->refused != refusal::none) r.attempts.try_at(now + longest_back_off);
+    if (nothing_listens) out.tick_at = r.attempts.has_ended(now) ? now : r.attempts.next();
   }
   out.cannot_join = joins.lost(*of, of->refused, now, 3 * all_.options.detection_time);
   out.orphans = links.over_relay(of);

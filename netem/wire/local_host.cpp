@@ -149,6 +149,7 @@ void local_host::perform(const deferred& work) {
       if (!self) return;
       self->apply([&](host_state& state, deferred& later) { state.pump_turn(self->now(), later); });
     });
+  if (work.tick_at) tick_at(*work.tick_at);
   if (work.overfull) end(work.overfull, "it takes nothing");
 }
 
@@ -158,6 +159,12 @@ void local_host::schedule_tick() {
     if (!self) return;
     self->tick();
     self->schedule_tick();
+  });
+}
+
+void local_host::tick_at(duration when) {
+  all_->clock->at(when, [weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->tick();
   });
 }
 

@@ -74,6 +74,7 @@ private:
   /// Requires: the caller does not hold the lock.
   void perform(const deferred& work);
   void schedule_tick();
+  void tick_at(duration when);
   void tick();
 
   // -- links come and go (local_host_links.cpp) ----

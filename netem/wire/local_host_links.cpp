@@ -183,6 +183,7 @@ void local_host::left(const link_ptr& of) {
 void local_host::end(const link_ptr& given, const std::string& why) {
   const auto gone = state_.lock()->remove(given, now(), nothing_listens(why));
   if (!gone.link) return;
+  if (gone.tick_at) tick_at(*gone.tick_at);
   for (const auto& each : gone.orphans) end(each, "the relay is gone");
   for (const auto& each : gone.pipes) each->close();
   if (gone.lost) all_->net->gone(host_, gone.lost->host, {}, false);
