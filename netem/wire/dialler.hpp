@@ -37,7 +37,7 @@ public:
   void failed(bool refused) noexcept { refusals_ = refused ? refusals_ + 1 : 0; }
   /// There is a link. The attempts are over.
   void linked() noexcept { *this = {}; }
-  /// The address that another host told has refused, and a second host tells the same. No third one
+  /// The address that another host told has refused, and a second host tells the same. A third one
   /// may know better until the next attempt is due.
   void confirmed() noexcept { confirmed_ = true; }
   /// Another host told an address that has not failed.

@@ -170,8 +170,9 @@ void host_state::learn_where(const host_link& from, const node_at_frame& told, d
     return;
   // A host that answers without an address offers to be the relay.
   const remote::way offered{told.address, told.address.empty() ? from.host : no_host};
-  if (offered == r->failed && r->refused && from.host != r->teller) r->attempts.confirmed();
-  if (offered == r->failed || (offered.relay != no_host && from.theirs.relays == 0)) return;
+  const bool failed = offered == r->failed.which;
+  if (failed && r->failed.refused && from.host != r->teller) r->attempts.confirmed();
+  if (failed || (offered.relay != no_host && from.theirs.relays == 0)) return;
   r->address = offered.address;
   r->relay = offered.relay;
   r->is_told = true;
@@ -200,9 +201,8 @@ void host_state::ask_where(remote& r, duration now, deferred& later) {
   // The way that failed is good enough if no other host answers until the next attempt.
   if (!r.asked.empty()) r.failed = {};
   r.asked.clear();
-  if (r.failed.address.empty()) r.refused = false;
   // Others may know only the address of the process that has ended, too.
-  if (r.refused) {
+  if (r.failed.refused) {
     r.attempts.try_at(now + answer_time(links));
     later.tick_at = r.attempts.next();
   }
@@ -264,7 +264,6 @@ host_state::due_work host_state::tick(duration now) {
       r.clear_outbox();
       r.watching.clear();
       r.failed = {};
-      r.refused = false;
     } else if (!r.dialling && r.attempts.due(now)) {
       out.hosts.push_back(host);
     }

@@ -140,8 +140,8 @@ host_state::removed host_state::remove(const link_ptr& given, duration now, bool
     const bool told = r.is_told;
     r.attempts.failed(nothing_listens && !told);
     r.way_failed();
-    r.refused = nothing_listens && told;
-    if (r.refused) r.attempts.try_at(now);
+    r.failed.refused = nothing_listens && told;
+    if (r.failed.refused) r.attempts.try_at(now);
     if (of->refused != refusal::none) r.attempts.try_at(now + longest_back_off);
     if (nothing_listens) out.tick_at = r.attempts.has_ended(now) ? now : r.attempts.next();
   }

@@ -13,7 +13,7 @@ void remote::clear_outbox() {
 
 void remote::way_failed() {
   if (!std::exchange(is_told, false)) return;
-  failed = {std::exchange(address, {}), std::exchange(relay, no_host)};
+  failed = {{std::exchange(address, {}), std::exchange(relay, no_host)}, false};
 }
 
 connected_peer remote::as_connected_peer(duration now) const {

@@ -44,9 +44,12 @@ struct remote {
   };
   bool is_told = false;        ///< another host told the way, which may be wrong
   host_index teller = no_host; ///< the host that told the last way
-  way failed;                  ///< the last such way that led nowhere, or to another host
-  bool refused = false;        ///< no process listens at the address in `failed`
-  std::set<host_index> asked;  ///< hosts that were asked for the way and have not answered
+  struct failed_way {
+    way which;
+    bool refused = false; ///< no process listens there
+  };
+  failed_way failed;          ///< the last told way that led nowhere, or to another host
+  std::set<host_index> asked; ///< hosts that were asked for the way and have not answered
   std::optional<duration> unused_since;
 
   /// The way led nowhere, or to another host. Forgets the way if another host told it.

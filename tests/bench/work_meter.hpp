@@ -107,10 +107,10 @@ public:
   /// Work of no host that makes actors of one host ready is that host's work: a message arrives.
   static void wakes(host_index host) {
     auto* work = current();
-    if (work == nullptr || (work->host_ != no_host && !work->arrival_)) return;
-    work->host_ = work->host_ == no_host && !work->arrival_ ? host
-                  : work->host_ == host                     ? host
-                                                            : no_host;
+    if (work == nullptr) return;
+    if (work->arrival_ && work->host_ != host) work->host_ = no_host;
+    if (work->arrival_ || work->host_ != no_host) return;
+    work->host_ = host;
     work->arrival_ = true;
   }
 
