@@ -12,7 +12,7 @@ protocol_actor::protocol_actor(caf::actor_config& config, host& on)
     : caf::event_based_actor(config), host_(on) {
   set_default_handler(
       [this](caf::scheduled_actor*, caf::message_view&) -> caf::result<caf::message> {
-        misbehaviour(0, "unexpected message type");
+        sender_misbehaves("unexpected message type");
         return caf::message{};
       });
   set_error_handler([](caf::scheduled_actor*, caf::error&) {});
@@ -63,7 +63,6 @@ void protocol_actor::set_timer(duration delay, std::uint32_t kind, std::uint64_t
 }
 
 void protocol_actor::misbehaviour(peer_id culprit, std::string why) {
-  if (culprit == 0) culprit = sender_peer();
   // A message of this host's own actors reported the fault, so the culprit is unknown.
   if (culprit == host_.id()) culprit = 0;
   host_.observe(misbehaved{culprit, std::move(why)});

@@ -37,8 +37,12 @@ protected:
   duration now() const;
   /// Sends tick{kind, token} to this actor after `delay`.
   void set_timer(duration delay, std::uint32_t kind, std::uint64_t token = 0);
-  /// Reports a message that no correct peer sends. `culprit` 0: its sender.
+  /// Reports that `culprit` sent what no correct peer sends. 0: this host does not know the
+  /// culprit.
   void misbehaviour(peer_id culprit, std::string why);
+  /// Reports the sender of the message that is being handled. A message that an actor kept for
+  /// later had another sender, so its handler names that sender.
+  void sender_misbehaves(std::string why) { misbehaviour(sender_peer(), std::move(why)); }
 
   /// An actor that this one monitors is gone.
   virtual void on_down(const caf::actor_addr&) {}

@@ -94,7 +94,7 @@ bool butterfly::listen_to(std::uint32_t member, const caf::strong_actor_ptr& sen
                           const char* what) {
   if (from_member(member, sender))
     return !members_[member].down; // a lost member's messages may still arrive
-  io_.suspect(0, what);
+  io_.suspect(io_.peer_of(sender), what);
   return false;
 }
 

@@ -124,7 +124,8 @@ void butterfly::convict(std::uint32_t m, contradiction proof) {
 
 void butterfly::on(const member_ready& message, const caf::strong_actor_ptr& sender) {
   // The vote of a member that is down for us counts, too.
-  if (!from_member(message.member, sender)) return io_.suspect(0, "vote by a stranger");
+  if (!from_member(message.member, sender))
+    return io_.suspect(io_.peer_of(sender), "vote by a stranger");
   if (!takes(message.member)) return ban(message.member, "vote by a member that takes no result");
   if (!io_.is_signed_by(group_.members[message.member].key,
                         vote_statement(group_.group, message.version), message.by))

@@ -45,7 +45,7 @@ bool round_guard::from_member(std::uint32_t m, const caf::strong_actor_ptr& send
 bool round_guard::listen_to(std::uint32_t m, const caf::strong_actor_ptr& sender,
                             const char* what) {
   if (!from_member(m, sender)) {
-    io_.suspect(0, what);
+    io_.suspect(io_.peer_of(sender), what);
     return false;
   }
   return !members_[m].condemned;
@@ -54,7 +54,7 @@ bool round_guard::listen_to(std::uint32_t m, const caf::strong_actor_ptr& sender
 bool round_guard::by_some_member(const caf::strong_actor_ptr& sender, const char* what) {
   for (std::uint32_t m = 0; m < size(); ++m)
     if (from_member(m, sender)) return true;
-  io_.suspect(0, what);
+  io_.suspect(io_.peer_of(sender), what);
   return false;
 }
 

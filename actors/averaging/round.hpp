@@ -213,6 +213,7 @@ public:
   virtual signature sign(const digest& statement) const = 0;
   virtual bool is_signed_by(const key256& key, const digest& statement,
                             const signature& by) const = 0;
+  /// Says that `culprit` sent what no correct peer sends. 0: the culprit is unknown.
   virtual void suspect(peer_id culprit, std::string why) = 0;
   /// The member of this key has signed two statements that contradict each other.
   virtual void convict(peer_id culprit, const contradiction& proof) = 0;

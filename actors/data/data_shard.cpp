@@ -63,7 +63,7 @@ public:
     for (const auto& loss : what.revoked) of_.tell_lost(loss.peer, loss.ranges);
     of_.arm_lease_timer();
   }
-  void refused(std::string why) override { of_.misbehaviour(of_.sender_peer(), std::move(why)); }
+  void refused(std::string why) override { of_.sender_misbehaves(std::move(why)); }
 
 private:
   data_shard& of_;
@@ -136,7 +136,7 @@ caf::behavior data_shard::replica_behavior() {
       [this](const sample_request& what) {
         if (answers()) return on_request(what);
         if (!is_senders(what.reply_to))
-          return misbehaviour(sender_peer(), "sample_request: the reply goes to another host");
+          return sender_misbehaves("sample_request: the reply goes to another host");
         send(what.reply_to, not_primary{replica_->known_primary()});
       },
       [this](const samples_returned& what) {
@@ -162,7 +162,7 @@ caf::behavior data_shard::replica_behavior() {
       [this](const not_primary& what) { replica_->on(what, current_sender()); },
       [this](const found& what) {
         if (sender_peer() != here().id())
-          return misbehaviour(sender_peer(), "found: not from this host's DHT node");
+          return sender_misbehaves("found: not from this host's DHT node");
         replica_->found(what.records);
       },
       [this](const tick& what) {
@@ -305,7 +305,7 @@ void data_shard::on_copies(const copies_wanted& what) {
 
 void data_shard::on_returned(const samples_returned& what) {
   const auto peer = sender_peer();
-  if (peer == 0) return misbehaviour(0, "samples_returned: from nobody");
+  if (peer == 0) return sender_misbehaves("samples_returned: from nobody");
   const auto ranges = checked_ranges(what.ranges, settings_.max_ranges);
   if (!ranges) return misbehaviour(peer, "samples_returned: " + ranges.error());
   const auto member = sender_member();
@@ -391,7 +391,7 @@ void data_shard::charge_wasted(peer_id peer, std::span<const sample_range> range
 void data_shard::on_dial_request(const dial_request& what) {
   if (!helper_.dial(what, current_sender(), here(), caf::actor_cast<caf::actor>(this),
                     settings_.dial_timeout))
-    misbehaviour(0, "dial request without an address");
+    sender_misbehaves("dial request without an address");
 }
 
 void data_shard::on_dialled(const dialled& what) {

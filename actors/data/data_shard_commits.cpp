@@ -56,7 +56,7 @@ void data_shard::refuse(const handed_in& what, std::string why) {
 }
 
 void data_shard::take(handed_in what) {
-  if (what.member.is_zero()) return misbehaviour(0, "commit: from nobody");
+  if (what.member.is_zero()) return sender_misbehaves("commit: from nobody");
   if (what.what.entries.size() > settings_.max_entries) return refuse(what, "too many members");
   if (!are_whole(what.what)) return refuse(what, "a round of that many parts");
   if (!settings_.proves_rounds) return take_unproven(what);
@@ -121,7 +121,7 @@ data_shard::proof data_shard::check_proof(const group_id& round, const certified
   const auto member = sender_member();
   const auto wrong = [&](const std::string& why) {
     budgets_.take(member, member_budgets::false_proofs, 1, now());
-    misbehaviour(sender_peer(), "commit: " + why);
+    sender_misbehaves("commit: " + why);
     return proof::wrong;
   };
   if (budgets_.left(member, member_budgets::false_proofs, now()) == 0)
@@ -219,7 +219,7 @@ void data_shard::commit_one(const commit& what, const committed_entry& entry) {
                                 what.parts_total);
   budgets_.take(entry.charged, member_budgets::reported,
                 result.repeated.size() + result.disputed.size(), now());
-  if (!result.unknown.empty()) misbehaviour(0, "commit: samples that their peer never got");
+  if (!result.unknown.empty()) sender_misbehaves("commit: samples that their peer never got");
   moved(sample_state::committed, peer, std::move(result.committed), what, entry.parts_included);
   moved(sample_state::partial, peer, std::move(result.partial), what, entry.parts_included);
   if (!result.returned.empty()) {

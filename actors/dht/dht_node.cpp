@@ -112,7 +112,7 @@ void dht_node::on_tick(const tick& what) {
   case probe_timer:
     return probe(what.token);
   default:
-    return misbehaviour(0, "tick of another actor");
+    return sender_misbehaves("tick of another actor");
   }
 }
 
@@ -132,7 +132,7 @@ bool dht_node::is_local() {
   // Messages of other hosts come from their proxies.
   const auto& sender = current_sender();
   if (!sender || sender->node() == node()) return true;
-  misbehaviour(sender_peer(), "a node stores and looks up for its own host only");
+  sender_misbehaves("a node stores and looks up for its own host only");
   return false;
 }
 
@@ -142,15 +142,15 @@ void dht_node::on_store(store& what) {
   auto& entry = what.entry;
   if (what.key.empty() || what.key.size() > limits.max_key_bytes ||
       entry.subkey.size() > limits.max_key_bytes)
-    return misbehaviour(0, "store: a key is empty or too long");
+    return sender_misbehaves("store: a key is empty or too long");
   if (entry.value.size() > limits.max_value_bytes || entry.value.is_size_only())
-    return misbehaviour(0, "store: the value is too large or has no bytes");
+    return sender_misbehaves("store: the value is too large or has no bytes");
   if (entry.address && id_of(entry.address) != state_->self.id)
-    return misbehaviour(0, "store: the address is another host's");
+    return sender_misbehaves("store: the address is another host's");
   const auto utc = here().utc_ns();
   if (entry.expires_utc_ns <= utc) return;
   if (entry.expires_utc_ns - utc > limits.max_lifetime.count())
-    return misbehaviour(0, "store: the record lives too long");
+    return sender_misbehaves("store: the record lives too long");
   // A slow swarm asks for more than the kind of key allows; its owner renews the record.
   const auto longest = rule_of(what.key).max_lifetime;
   entry.expires_utc_ns = std::min(entry.expires_utc_ns, utc + longest.count());
@@ -170,11 +170,11 @@ void dht_node::publish(const std::string& key, record entry, bool withdrawn) {
 
 void dht_node::on_lookup(const lookup& what) {
   if (!is_local()) return;
-  if (!what.reply_to) return misbehaviour(0, "lookup: nobody to reply to");
+  if (!what.reply_to) return sender_misbehaves("lookup: nobody to reply to");
   if (what.key.empty() || what.key.size() > state_->options.limits.max_key_bytes)
-    return misbehaviour(0, "lookup: the key is empty or too long");
+    return sender_misbehaves("lookup: the key is empty or too long");
   auto& readers = state_->waiting[what.key];
-  if (readers.size() >= most_waiting) return misbehaviour(0, "lookup: too many for one key");
+  if (readers.size() >= most_waiting) return sender_misbehaves("lookup: too many for one key");
   readers.push_back({what.reply_to, what.token});
   read(what.key);
 }
@@ -209,7 +209,7 @@ bool dht_node::is_valid(const contact& from) {
   const bool ours = from.id.member() == state_->self.id.member();
   if (!from.id.is_zero() && !ours && sent_by(from.address) && from.id == id_of(from.address))
     return true;
-  misbehaviour(sender_peer(), "a DHT message in another's name");
+  sender_misbehaves("a DHT message in another's name");
   return false;
 }
 
@@ -244,7 +244,7 @@ void dht_node::on_nodes_query(const nodes_query& what) {
 void dht_node::on_records_query(const records_query& what) {
   if (!is_valid(what.from) || here().failpoint(failpoint::query_dropped)) return;
   if (what.key.empty() || what.key.size() > state_->options.limits.max_key_bytes)
-    return misbehaviour(sender_peer(), "records_query: the key is empty or too long");
+    return sender_misbehaves("records_query: the key is empty or too long");
   state_->store.drop_expired(utc());
   query_answer out{state_->self, client(), what.token, here().utc_ns(), {}, {}, 0, 0, 0, {}};
   if (what.nodes != 0) out.nearer = known_near(node_id::of_key(what.key), what.from.id);
@@ -261,7 +261,7 @@ void dht_node::on_records_query(const records_query& what) {
 void dht_node::on_put(const record_put& what) {
   if (!is_valid(what.from)) return;
   if (what.records.empty() || what.records.size() > most_records)
-    return misbehaviour(sender_peer(), "record_put: no records, or too many");
+    return sender_misbehaves("record_put: no records, or too many");
   state_->store.drop_expired(utc());
   learn_certificates(what.certificates);
   keep(state_->store, what.key, what.records);
@@ -275,7 +275,7 @@ void dht_node::keep(record_store& in, const std::string& key, const records_of_k
   const auto utc = this->utc();
   for (const auto& what : records) {
     const auto kept = in.put(key, what, utc, [&] { return refusal(key, *what); });
-    if (!kept) misbehaviour(sender_peer(), "record: " + kept.error());
+    if (!kept) sender_misbehaves("record: " + kept.error());
   }
   in.touch(key, now());
 }
@@ -291,11 +291,11 @@ std::string_view dht_node::refusal(const std::string& key, const signed_record& 
 
 void dht_node::learn_certificates(const std::vector<owner_certificate>& certificates) {
   if (certificates.size() > most_records)
-    return misbehaviour(sender_peer(), "more certificates than records");
+    return sender_misbehaves("more certificates than records");
   for (const auto& [owner, certificate] : certificates) {
     if (state_->certificates.contains(owner)) continue;
     if (certificate.empty() || certificate.size() > most_certificate_bytes) {
-      misbehaviour(sender_peer(), "a certificate is empty or too long");
+      sender_misbehaves("a certificate is empty or too long");
       continue;
     }
     // A host that admits the owner already does not look at the certificate. So this node passes
@@ -304,7 +304,7 @@ void dht_node::learn_certificates(const std::vector<owner_certificate>& certific
     if (known ? sender_member() == member_of(owner) : here().admits(owner, certificate))
       state_->certificates.emplace(owner, certificate);
     else if (!known)
-      misbehaviour(sender_peer(), "a certificate that does not admit the owner of a record");
+      sender_misbehaves("a certificate that does not admit the owner of a record");
   }
 }
 
@@ -322,14 +322,14 @@ void dht_node::add_certificate(std::vector<owner_certificate>& to, const key256&
 bool dht_node::answers(const request& to, const query_answer& what) {
   if (!is_valid(what.from) || !sent_by(to.to.address) ||
       (!to.to.id.is_zero() && to.to.id != what.from.id)) {
-    misbehaviour(sender_peer(), "query_answer: not from whom was asked");
+    sender_misbehaves("query_answer: not from whom was asked");
     return false;
   }
   const bool fits = to.what != kind::put && what.nearer.size() <= most_contacts &&
                     what.records.size() <= most_records &&
                     what.certificates.size() <= most_records &&
                     (what.records.empty() || !to.key.empty());
-  if (!fits) misbehaviour(sender_peer(), "query_answer: not what was asked for");
+  if (!fits) sender_misbehaves("query_answer: not what was asked for");
   return fits;
 }
 
@@ -408,7 +408,7 @@ void dht_node::on_receipt(const put_receipt& what) {
     return;
   }
   if (open->what != kind::put || !sent_by(open->to.address))
-    return misbehaviour(sender_peer(), "put_receipt: not from whom was asked");
+    return sender_misbehaves("put_receipt: not from whom was asked");
   const auto done = close(what.token, true);
   on_rank(done, what.others_nearer);
   met(done.to, what.client != 0);

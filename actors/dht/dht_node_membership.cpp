@@ -289,7 +289,7 @@ void dht_node::fill_table() {
 void dht_node::on_proof(const proof& what) {
   switch (here().ban(what)) {
   case ban_result::wrong:
-    return misbehaviour(0, "evidence that proves nothing");
+    return sender_misbehaves("evidence that proves nothing");
   case ban_result::known:
   case ban_result::later:
     return;

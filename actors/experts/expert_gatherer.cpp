@@ -92,14 +92,14 @@ void expert_gatherer::ask_more() {
 
 void expert_gatherer::receive(const expert_copy& m) {
   const auto at = numbers_.find({m.layer, m.place});
-  if (at == numbers_.end()) return misbehaviour(0, "a copy of an expert beyond the grid");
+  if (at == numbers_.end()) return sender_misbehaves("a copy of an expert beyond the grid");
   const auto asked = std::find_if(asked_.begin(), asked_.end(), [&](const auto& one) {
     return one.second.number == at->second && sent_by(one.second.to);
   });
   if (asked == asked_.end()) return;
   auto state = expert_state::unpack(m.values, options_.parameters, m.steps, 0, options_.optimizer);
   if (!state) {
-    misbehaviour(0, state.error());
+    sender_misbehaves(state.error());
     return give_up(asked->first);
   }
   bytes_ += m.values.size();

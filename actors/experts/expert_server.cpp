@@ -130,7 +130,7 @@ bool expert_server::is_on_grid(std::uint32_t layer, const expert_place& place) c
 // -- passes ---------------------------------------------------------------------------------------
 
 void expert_server::receive(const expert_pass& m) {
-  if (!is_senders(m.reply_to)) return misbehaviour(0, "a pass whose answer goes to another host");
+  if (!is_senders(m.reply_to)) return sender_misbehaves("a pass whose answer goes to another host");
   here().probe(expert_probes::pass_received);
   expert_task task;
   task.key = {sender_peer(), m.request};
@@ -418,7 +418,7 @@ void expert_server::send_copies() {
 }
 
 void expert_server::receive(const expert_wanted& m) {
-  if (!is_senders(m.reply_to)) return misbehaviour(0, "a copy that goes to another host");
+  if (!is_senders(m.reply_to)) return sender_misbehaves("a copy that goes to another host");
   const auto held = experts_.find({m.layer, m.place});
   if (held == experts_.end())
     return send(m.reply_to, expert_refused{m.request, static_cast<std::uint8_t>(
@@ -429,9 +429,10 @@ void expert_server::receive(const expert_wanted& m) {
 }
 
 void expert_server::receive(const expert_copy& m) {
-  if (!is_senders(m.owner)) return misbehaviour(0, "a copy of another host's expert");
+  if (!is_senders(m.owner)) return sender_misbehaves("a copy of another host's expert");
   const expert_id which{m.layer, m.place};
-  if (!is_on_grid(m.layer, m.place)) return misbehaviour(0, "a copy of an expert beyond the grid");
+  if (!is_on_grid(m.layer, m.place))
+    return sender_misbehaves("a copy of an expert beyond the grid");
   if (experts_.contains(which)) return; // the next renewal decides who holds it
   const auto kept = copies_.find(which);
   const auto sender = sender_peer();
@@ -441,7 +442,7 @@ void expert_server::receive(const expert_copy& m) {
   if (kept == copies_.end() && copies_.size() >= options_.most_copies) return;
   auto state = expert_state::unpack(m.values, options_.block->parameter_count(), m.steps,
                                     options_.copy_bytes, options_.optimizer);
-  if (!state) return misbehaviour(0, state.error());
+  if (!state) return sender_misbehaves(state.error());
   if (!may_be(sender, size_of_values(state->parameters)))
     return misbehaviour(sender, "a copy of an expert is far larger than those of other hosts");
   auto& copy = copies_[which];

@@ -89,7 +89,7 @@ caf::behavior expert_trainer::make_behavior() {
       [this](const found& m) { receive(m); },
       [this](const trunk_share& m) { receive(m); },
       [this](const trunk_wanted& m) {
-        if (!is_senders(m.reply_to)) return misbehaviour(0, "a trunk that goes to another host");
+        if (!is_senders(m.reply_to)) return sender_misbehaves("a trunk that goes to another host");
         if (is_in_run()) send(m.reply_to, trunk_share{steps_, payload{*trunk_}});
       },
       [this](const round_report& m) { round_ended(*m.result); },
@@ -330,7 +330,7 @@ void expert_trainer::receive(const expert_answer& m) {
   const auto values = unpack_activations(kernels::codec::none, m.values, at->second.rows.size(),
                                          width, options_.sized);
   if (!values) {
-    misbehaviour(0, values.error());
+    sender_misbehaves(values.error());
     return lose(m.request, expert_refusal::wrong_values, false);
   }
   // Relative to what the host has computed them from, the sizes of all steps compare.
@@ -495,9 +495,9 @@ void expert_trainer::share(const found& m) {
 void expert_trainer::receive(const trunk_share& m) {
   constexpr std::size_t most_between_steps = 64;
   if (m.values.is_size_only() || m.values.size() != trunk_->size() * sizeof(float))
-    return misbehaviour(0, "a trunk of another size");
+    return sender_misbehaves("a trunk of another size");
   const auto values = unpack_activations(kernels::codec::none, m.values, 1, trunk_->size());
-  if (!values) return misbehaviour(0, values.error());
+  if (!values) return sender_misbehaves(values.error());
   if (adopts_trunk_) return adopt(*values);
   if (shared_ >= most_between_steps) return;
   if (shared_ == 0) shared_sum_.assign(trunk_->size(), 0);

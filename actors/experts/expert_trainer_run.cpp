@@ -130,11 +130,11 @@ bool expert_trainer::take_samples(std::vector<std::byte>& into) {
 void expert_trainer::receive(const samples& m) {
   if (!stream_ || draining_ || !stream_->shard.is_current(current_sender())) {
     if (stream_ && stream_->shard.is_known(current_sender())) return;
-    return misbehaviour(0, "samples from a shard that was not asked");
+    return sender_misbehaves("samples from a shard that was not asked");
   }
   const auto bytes = options_.net->ends().sample_bytes();
   if (m.range.count == 0 || m.data.size() != m.range.count * bytes || m.data.is_size_only())
-    return misbehaviour(0, "samples of the wrong size");
+    return sender_misbehaves("samples of the wrong size");
   stream_->shard.samples_came(m.range, now());
   stream_->held.add_ready(m.range, m.data, bytes);
   if (waiting_) start_step();
@@ -158,7 +158,7 @@ void expert_trainer::receive(const lease_lost& m) {
 
 void expert_trainer::receive(const commit_received& m) {
   if (stream_ && !stream_->shard.on(m, current_sender()))
-    misbehaviour(0, "commit_received: from a stranger");
+    sender_misbehaves("commit_received: from a stranger");
 }
 
 void expert_trainer::receive(const not_primary& m) {

@@ -121,7 +121,7 @@ void inference_server::receive(const inference_step& m) {
     const auto* session = sessions_.find(key);
     if (session == nullptr || m.from == 0 || m.from < session->length) return;
   } else if (!is_senders(m.reply_to)) {
-    return misbehaviour(0, "a step whose answer goes to another host");
+    return sender_misbehaves("a step whose answer goes to another host");
   }
   here().probe(inference_probes::step_received);
   job step;
@@ -140,7 +140,7 @@ void inference_server::receive(const inference_step& m) {
 }
 
 void inference_server::receive(const pass_request& m) {
-  if (!is_senders(m.reply_to)) return misbehaviour(0, "a pass whose answer goes to another host");
+  if (!is_senders(m.reply_to)) return sender_misbehaves("a pass whose answer goes to another host");
   job pass;
   pass.key = {sender_peer(), 0};
   pass.reply_to = m.reply_to;

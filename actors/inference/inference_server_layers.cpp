@@ -86,7 +86,7 @@ void inference_server::loaded() {
 
 void inference_server::receive(const stay_request& m) {
   if (!is_senders(m.reply_to))
-    return misbehaviour(0, "a question whose answer goes to another host");
+    return sender_misbehaves("a question whose answer goes to another host");
   const bool holds_some = m.first < held().last && held().first < m.last;
   const bool stays = holds_some && !draining_ && (!options_.placement || move_.promise(now()));
   send(m.reply_to,

@@ -109,7 +109,7 @@ caf::behavior pipeline_trainer::make_behavior() {
       [this](const lease_lost& m) { receive(m); },
       [this](const commit_received& m) {
         if (stream_ && !stream_->shard.on(m, current_sender()))
-          misbehaviour(0, "commit_received: from a stranger");
+          sender_misbehaves("commit_received: from a stranger");
       },
       [this](const not_primary& m) {
         if (stream_) stream_->shard.on(m, current_sender(), now());
@@ -516,12 +516,12 @@ void pipeline_trainer::trained(const micro_batch& pass) {
 void pipeline_trainer::receive(const samples& m) {
   if (!stream_ || draining_ || !stream_->shard.is_current(current_sender())) {
     if (stream_ && stream_->shard.is_known(current_sender())) return;
-    return misbehaviour(0, "samples from a shard that was not asked");
+    return sender_misbehaves("samples from a shard that was not asked");
   }
   const bool sized = options_.model->sized_values() != 0;
   if (m.range.count == 0 || m.data.size() != m.range.count * options_.sample_bytes ||
       (m.data.is_size_only() && !sized))
-    return misbehaviour(0, "samples of the wrong size");
+    return sender_misbehaves("samples of the wrong size");
   stream_->shard.samples_came(m.range, now());
   stream_->held.add_ready(m.range, m.data, options_.sample_bytes);
   pump();

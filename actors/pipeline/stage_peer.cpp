@@ -321,7 +321,7 @@ void stage_peer::on_down(const caf::actor_addr& whom) {
 }
 
 void stage_peer::receive(const stage_state_request& m) {
-  if (!is_senders(m.reply_to)) return misbehaviour(0, "a state that goes to another host");
+  if (!is_senders(m.reply_to)) return sender_misbehaves("a state that goes to another host");
   if (!state_ || m.stage != stage_)
     return send(m.reply_to, stage_state{m.stage, 0, 0, 0, {}, {}, {}});
   send(m.reply_to, stage_state{stage_, state_->epoch, state_->step, state_->samples, state_->id,
@@ -333,7 +333,7 @@ void stage_peer::receive(const stage_state& m) {
   forget_donor();
   auto made = m.stage == stage_ ? state_of(m, *options_.initial[stage_]) : nullptr;
   if (!made) {
-    if (!m.parameters.empty()) misbehaviour(0, "a state of another size");
+    if (!m.parameters.empty()) sender_misbehaves("a state of another size");
     return set_timer(options_.refresh, retry_timer);
   }
   const auto bytes = made->bytes();
@@ -361,7 +361,7 @@ void stage_peer::refuse(const stage_task& m, task_refusal why) {
 }
 
 void stage_peer::receive(const stage_task& m) {
-  if (!is_senders(m.reply_to)) return misbehaviour(0, "a task whose answer goes to another host");
+  if (!is_senders(m.reply_to)) return sender_misbehaves("a task whose answer goes to another host");
   const auto& model = *options_.model;
   if (m.hop >= model.hops() || model.stage_of(m.hop) != stage_)
     return refuse(m, task_refusal::stage);
@@ -461,7 +461,8 @@ void stage_peer::computed() {
 }
 
 void stage_peer::receive(const stage_count& m) {
-  if (!is_senders(m.reply_to)) return misbehaviour(0, "a count whose answer goes to another host");
+  if (!is_senders(m.reply_to))
+    return sender_misbehaves("a count whose answer goes to another host");
   stage_counted out{m.number, m.hop, m.epoch, 0};
   if (state_ && m.epoch == state_->epoch && mode_ == mode::serving) {
     const pass_id pass{sender_peer(), m.number};

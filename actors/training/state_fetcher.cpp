@@ -70,7 +70,7 @@ state_fetcher::donor* state_fetcher::sender_donor() {
 
 void state_fetcher::on_offer(const state_offer& offer) {
   auto* from = sender_donor();
-  if (!from) return misbehaviour(0, "a state offer from a peer that is no donor");
+  if (!from) return sender_misbehaves("a state offer from a peer that is no donor");
   if (from->gone) return;
   if (from->offered) {
     // The donor was asked once. Every offered version is kept, so a faulty donor could send any
@@ -116,7 +116,7 @@ void state_fetcher::choose() {
 
 void state_fetcher::on_refused(const state_refused& refusal) {
   auto* from = sender_donor();
-  if (!from) return misbehaviour(0, "a refused download from a peer that is no donor");
+  if (!from) return sender_misbehaves("a refused download from a peer that is no donor");
   const auto why = static_cast<reason>(refusal.why);
   drop(*from, why == reason::busy ? reason::busy : reason::out_of_sync);
 }

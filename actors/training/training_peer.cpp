@@ -66,7 +66,7 @@ caf::behavior training_peer::make_behavior() {
       [this](lease_lost& m) { on_lease_lost(m); },
       [this, &parts](commit_received& m) {
         if (!parts.shard.on(m, current_sender()))
-          misbehaviour(0, "commit_received: from a stranger");
+          sender_misbehaves("commit_received: from a stranger");
       },
       [this](proof_wanted& m) { on_proof_wanted(m); },
       [this, &parts](not_primary& m) { parts.shard.on(m, current_sender(), now()); },
@@ -95,7 +95,7 @@ caf::behavior training_peer::make_behavior() {
         if (!parts.reach.helper().dial(m, current_sender(), here(),
                                        caf::actor_cast<caf::actor>(this),
                                        options_.reachability.timeout / 2))
-          misbehaviour(0, "dial request without an address");
+          sender_misbehaves("dial request without an address");
       },
       [this](dial_answer& m) { on_dial_answer(m); },
       [this, &parts](dialled& m) {
@@ -310,12 +310,12 @@ void training_peer::on_samples(const samples& message) {
   if (!shard.is_current(current_sender())) {
     // A shard that the peer left takes these leases back.
     if (shard.is_known(current_sender())) return;
-    return misbehaviour(0, "samples from a shard that was not asked");
+    return sender_misbehaves("samples from a shard that was not asked");
   }
   if (message.range.count == 0 ||
       message.data.size() != message.range.count * work.sample_bytes() ||
       (message.data.is_size_only() && !work.is_size_only()))
-    return misbehaviour(0, "samples of the wrong size");
+    return sender_misbehaves("samples of the wrong size");
   shard.samples_came(message.range, now());
   held().add_ready(message.range, message.data, work.sample_bytes());
   if (mode_ == mode::computing || draining_) decide();
@@ -413,7 +413,7 @@ void training_peer::send_commit(const round_result& result) {
 
 void training_peer::on_proof_wanted(const proof_wanted& message) {
   if (!parts_->shard.is_known(current_sender()))
-    return misbehaviour(sender_peer(), "proof_wanted: from a stranger");
+    return sender_misbehaves("proof_wanted: from a stranger");
   auto proof = parts_->shard.proof_of(message.group);
   // A joiner hands in commits of rounds that it knows from the chain.
   if (!proof && parts_->follower) proof = parts_->follower->certificate_of(message.group);
@@ -472,7 +472,7 @@ void training_peer::on_address_query(const address_query& message) {
   // A peer may ask for itself only, so that it cannot have other hosts dialled.
   if (!message.reply_to ||
       caf::actor_cast<caf::strong_actor_ptr>(message.reply_to) != current_sender())
-    return misbehaviour(0, "an address query for another peer");
+    return sender_misbehaves("an address query for another peer");
   send(message.reply_to, address_answer{message.token, here().seen_address(message.reply_to)});
   if (auto request = parts_->reach.helper().asked(message, sender_member(), address(), now(),
                                                   parts_->reach.timeout()))

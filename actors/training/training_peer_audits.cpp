@@ -35,7 +35,7 @@ void training_peer::on_audit(const audit_duty& message) {
 
 void training_peer::on_copies(const sample_copies& message) {
   if (!parts_->shard.is_known(current_sender()))
-    return misbehaviour(0, "copies of samples from a host that is no shard");
+    return sender_misbehaves("copies of samples from a host that is no shard");
   if (parts_->audits.came(message.range, message.data)) audit_next();
 }
 

@@ -116,10 +116,9 @@ void training_peer::ask(const chain_follower::question& what) {
 }
 
 void training_peer::on_chain_request(const chain_request& message) {
-  if (!is_senders(message.reply_to))
-    return misbehaviour(sender_peer(), "a chain request for another host");
+  if (!is_senders(message.reply_to)) return sender_misbehaves("a chain request for another host");
   if (!parts_->follower || message.locator.size() > chain::most_points)
-    return misbehaviour(sender_peer(), "a chain request that no peer makes");
+    return sender_misbehaves("a chain request that no peer makes");
   send(message.reply_to, page_after(parts_->follower->own(), message.locator, here()));
 }
 
@@ -261,7 +260,7 @@ bool training_peer::follows_state(const taken_step& step) {
   // Values that are no numbers would end all training.
   if (!step.gradient.is_size_only()) fits = fits && kernels::all_finite(step.gradient.floats());
   // With a follower, the leading branch may have changed since the download began.
-  if (!fits && !follower()) misbehaviour(0, "a step that does not follow this peer's state");
+  if (!fits && !follower()) sender_misbehaves("a step that does not follow this peer's state");
   return fits;
 }
 
@@ -284,7 +283,7 @@ void training_peer::repeat_step(taken_step step) {
 void training_peer::step_repeated(taken_step step, const state_ptr& after) {
   if (mode_ != mode::downloading) return;
   if (!after) {
-    misbehaviour(0, "a step that is not the one its round's members voted for");
+    sender_misbehaves("a step that is not the one its round's members voted for");
     parts_->catch_up.reject_step(state()->id);
     enter(mode::computing);
     return look_up_progress();
@@ -340,8 +339,7 @@ void training_peer::keep_served(const state_ptr& former, std::optional<taken_ste
 }
 
 void training_peer::on_state_request(const state_request& message) {
-  if (!is_senders(message.reply_to))
-    return misbehaviour(sender_peer(), "a state request for another host");
+  if (!is_senders(message.reply_to)) return sender_misbehaves("a state request for another host");
   const auto refuse = [&](reason why) {
     send(message.reply_to, state_refused{static_cast<std::uint8_t>(why)});
   };
@@ -362,15 +360,14 @@ void training_peer::on_state_request(const state_request& message) {
 }
 
 void training_peer::on_state_hold(const state_hold& message) {
-  if (!is_senders(message.reply_to))
-    return misbehaviour(sender_peer(), "a state hold for another host");
+  if (!is_senders(message.reply_to)) return sender_misbehaves("a state hold for another host");
   if (message.done != 0) return parts_->cache.release(message.reply_to);
   parts_->cache.renew(message.reply_to, message.object, now());
 }
 
 void training_peer::on_chunk_request(const state_chunk_request& message) {
   if (!is_senders(message.reply_to))
-    return misbehaviour(sender_peer(), "a state chunk request for another host");
+    return sender_misbehaves("a state chunk request for another host");
   const auto object =
       parts_->cache.find(message.object, shared_state(), options_.fetch.chunk_bytes);
   state_chunk answer{message.object, message.offset, {}};

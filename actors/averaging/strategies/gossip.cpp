@@ -57,7 +57,7 @@ private:
     // Two peers that wait for each other would count the same difference twice.
     if (asked_) return send(sender(), gossip_answer{m.token, {}});
     if (!fits(m.values))
-      return misbehaviour(0, "gossip of another vector, or of numbers that are none");
+      return sender_misbehaves("gossip of another vector, or of numbers that are none");
     std::vector<float> mine(values_.floats().begin(), values_.floats().end()), half(mine.size());
     for (std::size_t i = 0; i < mine.size(); ++i) {
       half[i] = (m.values.floats()[i] - mine[i]) / 2;
@@ -70,7 +70,7 @@ private:
   void on_answer(const gossip_answer& m) {
     const auto found = open_.find(m.token);
     if (found == open_.end() || !sent_by(found->second))
-      return misbehaviour(0, "an answer that nobody asked for");
+      return sender_misbehaves("an answer that nobody asked for");
     open_.erase(found);
     const bool current = asked_ && m.token == token_;
     if (current) {
@@ -79,7 +79,7 @@ private:
     }
     if (!m.half.empty()) {
       if (!fits(m.half))
-        return misbehaviour(0, "half of another vector, or of numbers that are none");
+        return sender_misbehaves("half of another vector, or of numbers that are none");
       // A late answer counts as well: the asked peer has moved.
       std::vector<float> mine(values_.floats().begin(), values_.floats().end());
       for (std::size_t i = 0; i < mine.size(); ++i) mine[i] -= m.half.floats()[i];

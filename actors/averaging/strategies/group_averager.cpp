@@ -25,7 +25,7 @@ caf::message_handler group_averager::handlers() {
       [this](const whole_mean& m) {
         if (!given_ || m.round != round()) return;
         if (!is_member(m.sender, caf::actor_cast<caf::actor_addr>(current_sender())))
-          return misbehaviour(0, "a mean of somebody who is not in the group");
+          return sender_misbehaves("a mean of somebody who is not in the group");
         on_mean(m.sender, m.values);
       },
       // A group that found together in the DHT has ended its round.
@@ -120,7 +120,8 @@ void group_averager::run_given(const averaging_round& what) {
 
 void group_averager::on_part(std::uint32_t sender, const caf::actor_addr& by,
                              const payload& values) {
-  if (!is_member(sender, by)) return misbehaviour(0, "a part of somebody who is not in the group");
+  if (!is_member(sender, by))
+    return sender_misbehaves("a part of somebody who is not in the group");
   auto& s = *given_;
   const auto& cuts = s.group->boundaries;
   if (values.is_size_only() || values.size() != 4 * (cuts[s.self + 1] - cuts[s.self]) ||

@@ -82,12 +82,12 @@ private:
   void on_share(const push_share& m) {
     if (!available() || !current_sender()) return;
     if (m.sums.is_size_only() || m.sums.size() != (sums_.size() + 1) * sizeof(double))
-      return misbehaviour(0, "a share of another vector");
+      return sender_misbehaves("a share of another vector");
     std::vector<double> theirs(sums_.size() + 1);
     std::memcpy(theirs.data(), m.sums.bytes().data(), m.sums.size());
     if (!std::all_of(theirs.begin(), theirs.end(), [](double x) { return std::isfinite(x); }) ||
         theirs.back() <= 0)
-      return misbehaviour(0, "a share of numbers that are none, or without weight");
+      return sender_misbehaves("a share of numbers that are none, or without weight");
     weight_ += theirs.back();
     for (std::size_t i = 0; i < sums_.size(); ++i) sums_[i] += theirs[i];
     send(sender(), push_received{m.token});
@@ -97,7 +97,7 @@ private:
     const auto found = unconfirmed_.find(m.token);
     // A share that was taken back and yet arrived is in the swarm twice.
     if (found == unconfirmed_.end()) return;
-    if (!sent_by(found->second.first)) return misbehaviour(0, "a receipt for what another got");
+    if (!sent_by(found->second.first)) return sender_misbehaves("a receipt for what another got");
     unconfirmed_.erase(found);
     if (!unconfirmed_.empty() || !running()) return;
     answering_.measured(now() - begun_);
