@@ -137,12 +137,14 @@ struct reduced_chunk {
   SHOAL_MESSAGE(reduced_chunk, x.group, x.part, x.offset, x.weight, x.senders, x.data)
 };
 
-/// One chunk arrived: the receiver of this message may send another (credit window).
+/// One chunk arrived, so the receiver of this message may send another (credit window). `reduced`
+/// says which: 0 a slice in time for its part, 1 a mean, 2 a slice that came too late. 3 takes a
+/// 0 back: the mean lacks that slice, because its values lay too far off.
 struct chunk_received {
   group_id group;
   std::uint32_t member = 0; ///< the member that received the chunk
   std::uint32_t part = 0;
-  std::uint8_t reduced = 0; ///< 0: a part_chunk, 1: a reduced_chunk
+  std::uint8_t reduced = 0;
   SHOAL_MESSAGE(chunk_received, x.group, x.member, x.part, x.reduced)
 };
 

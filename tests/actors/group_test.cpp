@@ -712,6 +712,26 @@ TEST_CASE("strangers cannot fill the memory of a peer before its group begins, n
   CHECK(f.ended().contains(3));
 }
 
+TEST_CASE("a member that lies before its group begins is blamed, and the leader is not") {
+  // Hosts: 1 the directory, 2 the leader, 3 the follower, 4 the liar.
+  fixture f;
+  auto leader = f.add_script("leader");
+  auto follower = f.add_member("follower", f.request(5));
+  auto liar = f.add_script("liar");
+  f.tell(follower, {{2, leader.first}, {4, liar.first}}, -1ms);
+  f.world.settle();
+  const auto us = seen<join_request>(leader)[0].member;
+  const auto group = f.group(leader.first, {f.entry(leader.first), us, f.entry(liar.first)});
+  caf::send_as(liar.first, follower,
+               part_chunk{group.group, 0, 1, 0, payload::size_only(80)}); // in the leader's name
+  f.world.settle();
+  CHECK(f.blamed(4) == 0); // the follower does not know the group yet
+  caf::send_as(leader.first, follower, group);
+  f.world.settle();
+  CHECK(f.blamed(4) == 1);
+  CHECK(f.blamed(2) == 0);
+}
+
 TEST_CASE("a peer watches no more peers than four groups can take") {
   fixture f;
   f.config.group_size = 2;
