@@ -137,11 +137,12 @@ bool group_actor::may_keep(const caf::strong_actor_ptr& sender, std::uint64_t by
       // A codec may add a table of a kibibyte to each chunk.
       std::min<std::uint64_t>(2 * vector + 1024 * (options_.window_chunks + 4),
                               options_.window_chunks * (2 * piece + 1024));
+  // One stranger may use up what all of them have, so the next one may be innocent.
   auto& all = strangers_;
   if (!known && ++all.messages > most_of_strangers)
-    return misbehaviour(who, "too many messages of strangers before the group began"), false;
+    return misbehaviour(0, "too many messages of strangers before the group began"), false;
   if (!known && (all.bytes += bytes) > 2 * vector)
-    return misbehaviour(who, "too many bytes of strangers before the group began"), false;
+    return misbehaviour(0, "too many bytes of strangers before the group began"), false;
   auto& one = early_from_[who];
   const auto of_guard = options_.guard ? 4u : 0u;
   if (++one.messages > rounds * (options_.window_chunks + 4) + of_guard)

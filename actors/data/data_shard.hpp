@@ -120,10 +120,9 @@ private:
   void report_doubtful(peer_id peer, std::span<const sample_range> ranges);
   void on_returned(const samples_returned& what);
   // Commits: data_shard_commits.cpp.
-  /// A commit with its sender.
+  /// A commit, and the member that sent it.
   struct handed_in {
     commit what;
-    peer_id peer = 0;
     member_id member;
     /// Confirms the commit. Called when the result is replicated; never if this primary yields.
     std::function<void()> then;
@@ -153,7 +152,6 @@ private:
   void round_proven(const group_id& round);
   void ask_for_proofs();
   void wait_for_proofs();
-  handed_in resumed(commit_proofs::waiting what);
   void refer_to_primary();
   /// Succeeds if the commit is well-formed and its sender is within its limits.
   result<void> commit_is_plausible(const handed_in& what,

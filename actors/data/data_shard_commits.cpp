@@ -26,7 +26,7 @@ bool are_whole(const commit& what) {
 // -- arrival --------------------------------------------------------------------------------------
 
 data_shard::handed_in data_shard::received(const commit& what) {
-  return {what, sender_peer(), sender_member(),
+  return {what, sender_member(),
           [this, sender = caf::actor_cast<caf::actor>(current_sender()), group = what.group] {
             if (sender) send(sender, commit_received{group});
           }};
@@ -50,7 +50,8 @@ void data_shard::refer_to_primary() {
 }
 
 void data_shard::refuse(const handed_in& what, std::string why) {
-  misbehaviour(what.peer, "commit: " + std::move(why));
+  // A joiner hands in what its donors offered, and cannot check it. So the sender may be innocent.
+  misbehaviour(0, "commit: " + std::move(why));
   // Also confirmed, so that the sender does not repeat it.
   replicate(what.then);
 }
@@ -167,13 +168,9 @@ void data_shard::on_proof(const commit_proof& what) {
   ask_for_proofs();
 }
 
-data_shard::handed_in data_shard::resumed(commit_proofs::waiting what) {
-  const auto peer = here().peer_of(caf::actor_cast<caf::strong_actor_ptr>(what.from));
-  return {std::move(what.what), peer, what.member, std::move(what.then)};
-}
-
 void data_shard::round_proven(const group_id& round) {
-  for (auto& one : proofs_.take(round)) take_proven(resumed(std::move(one)));
+  for (auto& one : proofs_.take(round))
+    take_proven({std::move(one.what), one.member, std::move(one.then)});
 }
 
 void data_shard::ask_for_proofs() {
@@ -219,7 +216,9 @@ void data_shard::commit_one(const commit& what, const committed_entry& entry) {
                                 what.parts_total);
   budgets_.take(entry.charged, member_budgets::reported,
                 result.repeated.size() + result.disputed.size(), now());
-  if (!result.unknown.empty()) sender_misbehaves("commit: samples that their peer never got");
+  // Without a proof, another peer may have written this entry.
+  if (!result.unknown.empty())
+    misbehaviour(settings_.proves_rounds ? peer : 0, "commit: samples that their peer never got");
   moved(sample_state::committed, peer, std::move(result.committed), what, entry.parts_included);
   moved(sample_state::partial, peer, std::move(result.partial), what, entry.parts_included);
   if (!result.returned.empty()) {

@@ -12,21 +12,30 @@
 
 namespace shoal::scenarios {
 
+namespace {
+
+/// Which peers are honest; empty if all are.
+std::function<bool(actors::peer_id)> honest_peers(const invariant_options& options) {
+  if (!options.honest) return {};
+  return [honest = options.honest, name_of = options.name_of](actors::peer_id peer) {
+    return honest(name_of ? name_of(peer) : std::string{});
+  };
+}
+
+} // namespace
+
 invariants::invariants(invariant_options options)
-    : mass_(options.mass), view_(options.view),
+    : mass_(options.mass), view_(options.view), is_honest_(honest_peers(options)),
       samples_({options.lease_time, options.settle_time, options.weights_are_samples,
-                options.computes_meanwhile, options.name_of, options.takeovers, options.one_branch,
-                options.view},
+                options.computes_meanwhile, options.name_of, is_honest_, options.takeovers,
+                options.one_branch, options.view},
                at(invariant_rule::samples_counted)),
       progress_({options.max_epoch_difference, options.staleness_allowed, options.longest_cut,
                  options.one_branch, options.has_stages, options.has_experts, options.name_of,
                  options.view},
                 at(invariant_rule::epoch_monotonic), at(invariant_rule::staleness),
                 at(invariant_rule::state_lineage)) {
-  honest_ = [honest = options.honest, name_of = options.name_of](actors::peer_id peer) {
-    return !honest || honest(name_of ? name_of(peer) : std::string{});
-  };
-  if (options.honest) mass_.honest = honest_;
+  mass_.honest = is_honest_;
 }
 
 void invariants::on_started(duration, actors::peer_id peer) {
@@ -54,7 +63,7 @@ void invariants::on_observation(duration time, actors::peer_id peer,
     if (x->phase == actors::peer_phase::gone) return on_left(time, peer);
     if (x->phase == actors::peer_phase::downloading) samples_.dropped(peer);
     // An attacker may stay behind, and nobody waits for it.
-    if (!honest_(peer)) progress_.not_judged(time, peer);
+    if (!honest(peer)) progress_.not_judged(time, peer);
     progress_.phase_changed(time, peer, *x);
   } else if (const auto* x = actors::get_if<actors::stepped>(&what)) {
     progress_.stepped(time, peer, *x);
@@ -81,18 +90,18 @@ void invariants::on_observation(duration time, actors::peer_id peer,
                                      peer, time_text(duration(x->utc_ns - x->expires_utc_ns))));
   } else if (const auto* x = actors::get_if<actors::misbehaved>(&what)) {
     // One host does not know which of the others are honest.
-    if (x->culprit == 0 || view_ == observed_view::local || !honest_(peer)) return;
+    if (x->culprit == 0 || view_ == observed_view::local || !honest(peer)) return;
     invariant& fair = at(invariant_rule::no_honest_accused);
     fair.check();
-    if (honest_(x->culprit))
+    if (honest(x->culprit))
       fair.violate(time, fmt::format("peer {} says of peer {}: {}", peer, x->culprit, x->why));
   } else if (const auto* x = actors::get_if<actors::member_banned>(&what)) {
     if (view_ == observed_view::local) return;
     // A ban of an honest member violates another rule.
-    if (x->culprit != 0 && !honest_(x->culprit)) progress_.not_judged(time, x->culprit);
+    if (x->culprit != 0 && !honest(x->culprit)) progress_.not_judged(time, x->culprit);
     invariant& fair = at(invariant_rule::no_honest_accused);
     fair.check();
-    if (x->culprit != 0 && honest_(x->culprit))
+    if (x->culprit != 0 && honest(x->culprit))
       fair.violate(time, fmt::format("peer {} bans peer {}: {}", peer, x->culprit, x->why));
   }
 }

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 namespace shoal::scenarios {
 
@@ -204,10 +205,12 @@ void sample_book::moved(duration time, const actors::samples_moved& what) {
           // A replica that was paused or cut off may have moved samples that its successor has
           // committed. It hands these moves over when it is back.
           const bool overtaken = options_.takeovers && is_final;
-          const bool of_others = options_.view == observed_view::local && options_.takeovers &&
-                                 e.shard == shard_state::unknown;
+          const bool first_move = options_.takeovers && e.shard == shard_state::unknown;
+          const bool of_others = options_.view == observed_view::local && first_move;
+          const bool claim = first_move && is_attacker(what.peer);
+          e.claimed = e.claimed || claim;
           const auto wrong = [&](std::string_view doing) {
-            if (of_others) return;
+            if (of_others || claim) return;
             constexpr std::string_view names[] = {"unknown", "leased", "committed", "returned",
                                                   "partial"};
             suspect(time, begin, end,
@@ -325,7 +328,7 @@ void sample_book::finish_stretch(
   const bool finished = e.is_final();
   if (e.reported || (e.round > 0 && lost(rounds_[e.round - 1]))) return;
   if (options_.takeovers && e.shard == shard_state::unknown && e.uses == 0 &&
-      end % actors::index_block_size == 0)
+      (end % actors::index_block_size == 0 || claimed_gap_ends_.contains(end)))
     return;
   if (e.shard == shard_state::unknown) {
     if (options_.view == observed_view::whole || !options_.takeovers)
@@ -396,6 +399,19 @@ void sample_book::settle(entry& what) const noexcept {
   if (what.round == 0) what.holder = 0, what.used_ns = 0, what.lost_branch = false;
 }
 
+void sample_book::find_claimed_gaps() {
+  if (!options_.takeovers || !options_.is_honest) return;
+  // Backwards: the next index above that an honest peer had from a shard.
+  auto honest = std::numeric_limits<std::uint64_t>::max();
+  const auto pieces = samples_.pieces();
+  for (auto p = pieces.rbegin(); p != pieces.rend(); ++p) {
+    if (p->value.shard == shard_state::unknown) continue;
+    if (!p->value.claimed) honest = p->first;
+    if (honest / actors::index_block_size != p->first / actors::index_block_size)
+      claimed_gap_ends_.insert(p->first);
+  }
+}
+
 void sample_book::finish(duration time,
                          const std::function<std::optional<duration>(actors::peer_id)>& died,
                          const std::optional<actors::state_id>& leading) {
@@ -414,6 +430,7 @@ void sample_book::finish(duration time,
   }
   suspicions_.clear();
   if (!shard_seen_ || samples_.empty()) return; // a run without data only averages
+  find_claimed_gaps();
   samples_.visit(samples_.front().first, samples_.back().end,
                  [&](std::uint64_t begin, std::uint64_t end, const entry& e) {
                    finish_stretch(time, begin, end, e, died);

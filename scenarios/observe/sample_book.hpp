@@ -31,6 +31,9 @@
 //    Two primaries may be active without knowing of each other. One primary may then take back or
 //    lease an index that the other one has committed. Such an index has to be final at the end, and
 //    used once. Indices that no replica issued end where an index block begins.
+//  - Claims of attackers. With replicas a shard believes a peer, within the peer's budget, that
+//    another primary leased it an index. An attacker may claim an index that nobody ever issued.
+//    Its first move is then no violation, and the gap below it has no sample that could be lost.
 //  - Local view. The host of a peer does not observe what the shard takes back. The host of the
 //    shard does not observe what peers use. The book then checks of a peer that it contributes only
 //    computed indices, each once, with their number as the weight. It checks of a shard that each
@@ -84,6 +87,7 @@ struct sample_book_options {
   /// A peer computes while a round is under way. The next round has to contain these samples.
   bool computes_meanwhile = false;
   std::function<std::string(actors::peer_id)> name_of; ///< a peer's name, for messages
+  std::function<bool(actors::peer_id)> is_honest;      ///< empty: all peers are
   bool takeovers = false;  ///< replicas of the shard take over from each other
   bool one_branch = false; ///< each step leads from one state, which all peers share, to the next
   observed_view view = observed_view::whole;
@@ -125,6 +129,7 @@ private:
     std::uint8_t uses = 0; // number of completed rounds that used the index
     bool reported = false;
     bool lost_branch = false;   // used by a round that only members completed who then died
+    bool claimed = false;       // first moved for an attacker; perhaps no shard issued it
     std::uint32_t round = 0;    // number of the round that used the index; 0 once it is settled
     actors::peer_id holder = 0; // the peer that leases the index
     std::int64_t used_ns = 0;
@@ -168,6 +173,11 @@ private:
   bool lost(const actors::group_id& round) const { return lost_.contains(round); }
   void find_lost(const std::optional<actors::state_id>& leading);
   void settle(entry& what) const noexcept;
+  bool is_attacker(actors::peer_id peer) const {
+    return options_.is_honest && !options_.is_honest(peer);
+  }
+  /// Finds the gaps above which, in their index block, attackers alone have indices.
+  void find_claimed_gaps();
   void finish_stretch(duration time, std::uint64_t begin, std::uint64_t end, const entry& what,
                       const std::function<std::optional<duration>(actors::peer_id)>& died);
 
@@ -190,6 +200,7 @@ private:
   std::deque<actors::state_id> first_steps_;
   actors::state_id last_step_;
   std::set<actors::group_id> lost_;
+  std::set<std::uint64_t> claimed_gap_ends_;
 };
 
 } // namespace shoal::scenarios

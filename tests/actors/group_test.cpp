@@ -690,11 +690,12 @@ TEST_CASE("strangers cannot fill the memory of a peer before its group begins, n
     caf::send_as(stranger.first, follower,
                  part_chunk{group.group, 0, 1, 0, payload::size_only(240)});
   f.world.settle();
-  CHECK(f.blamed(5) == 2);
+  CHECK(f.blamed(0) == 1); // another stranger may have sent most of them
   for (int i = 0; i < 200; ++i)
     caf::send_as(stranger.first, follower, part_claim{group.group, 0, 0});
   f.world.settle();
-  CHECK(f.blamed(5) > 100);
+  CHECK(f.blamed(0) > 100);
+  CHECK(f.blamed(5) == 1);
   CHECK(f.blamed(4) == 0);
   // The member's own limit is not affected.
   caf::send_as(member.first, follower, f.decline(member.first, group.group, 2));

@@ -1,4 +1,5 @@
 #include "actors/data/observations.hpp"
+#include "actors/data/shard_record.hpp"
 #include "actors/training/observations.hpp"
 #include "scenarios/observe/sample_book.hpp"
 #include "tests/scenarios/observe/helpers.hpp"
@@ -26,6 +27,7 @@ struct fixture {
                     .weights_are_samples = !averaged,
                     .computes_meanwhile = computes_meanwhile,
                     .name_of = {},
+                    .is_honest = [](actors::peer_id peer) { return peer != 666; },
                     .takeovers = takeovers,
                     .one_branch = !averaged},
                    check};
@@ -279,6 +281,28 @@ TEST_CASE("samples_counted: a former primary that comes back may claim or free w
     }
     CHECK((f.finish() == 0) == !used);
   }
+}
+
+TEST_CASE("samples_counted: an attacker's claim of an index that nobody issued leaves a gap") {
+  constexpr std::uint64_t far = 5 * actors::index_block_size + 1000;
+  for (const auto peer : {actors::peer_id{666}, actors::peer_id{101}})
+    for (const auto to : {sample_state::leased, sample_state::returned}) {
+      CAPTURE(peer);
+      fixture f{.takeovers = true};
+      f.epoch(0);
+      f.move(to, peer, {{far, 2}});
+      CHECK((f.finish() == 0) == (peer == 666));
+    }
+  // An honest peer has an index above the claim, so a shard has issued those below, too.
+  fixture above{.takeovers = true};
+  above.epoch(0);
+  above.lease(666, {{far, 2}});
+  above.lease(101, {{far + 10, 2}});
+  CHECK(above.finish() > 0);
+  fixture alone;
+  alone.epoch(0);
+  alone.move(sample_state::leased, 666, {{1000, 2}});
+  CHECK(alone.finish() > 0);
 }
 
 TEST_CASE("samples_counted: a step without a round gives back what was given to one") {
