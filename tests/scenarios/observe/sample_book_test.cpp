@@ -85,7 +85,7 @@ struct fixture {
     book.finish(
         at,
         [](actors::peer_id peer) -> std::optional<duration> {
-          if (peer == 100 || peer == 101) return std::nullopt;
+          if (peer == 100 || peer == 101 || peer == 666) return std::nullopt;
           return duration(100s);
         },
         leading);
@@ -291,7 +291,9 @@ TEST_CASE("samples_counted: an attacker's claim of an index that nobody issued l
       fixture f{.takeovers = true};
       f.epoch(0);
       f.move(to, peer, {{far, 2}});
-      CHECK((f.finish() == 0) == (peer == 666));
+      f.finish();
+      CAPTURE(f.check.first_violation);
+      CHECK((f.check.violated == 0) == (peer == 666));
     }
   // An honest peer has an index above the claim, so a shard has issued those below, too.
   fixture above{.takeovers = true};
