@@ -382,7 +382,7 @@ void matchmaking::decline(const group_begun& message, const caf::strong_actor_pt
 void matchmaking::close_if_complete() {
   if (over_ || leader_ || !looked_up_ || !may_lead()) return;
   if (!deadline_passed_) deadline_passed_ = !joined_.empty() && io_.failpoint(failpoint::hurried);
-  if (deadline_passed_ && joined_.size() + 1 >= config_.min_group_size && quorum()) return close();
+  if (deadline_passed_ && enough() && quorum()) return close();
   if (request_.quorum > 0 && !in_grace_ && quorum()) {
     in_grace_ = true;
     on_.quorum_came();
@@ -394,7 +394,18 @@ void matchmaking::close_if_complete() {
     if (std::any_of(expected_.begin(), expected_.end(), missing)) return;
     if (std::any_of(ready_.begin(), ready_.end(), missing)) return;
   }
-  if (joined_.size() + 1 >= config_.min_group_size && quorum()) close();
+  if (enough() && quorum()) close();
+}
+
+bool matchmaking::enough() const {
+  const auto size = joined_.size() + 1;
+  if (size < config_.min_group_size) return false;
+  // A full group cannot grow.
+  if (size >= config_.group_size) return true;
+  // A member that only reduces follows no step, so it leads nobody on.
+  const auto takers = static_cast<std::uint32_t>(std::count_if(
+      joined_.begin(), joined_.end(), [](const auto& one) { return one.second.takes != 0; }));
+  return takers + self_.takes >= request_.takers_needed;
 }
 
 bool matchmaking::quorum() const {
@@ -439,14 +450,14 @@ void matchmaking::on_deadline(bool last) {
   // Also counts if this peer leads later.
   deadline_passed_ = true;
   if (over_ || leader_) return;
-  if (may_lead() && joined_.size() + 1 >= config_.min_group_size && quorum()) return close();
+  if (may_lead() && enough() && quorum()) return close();
   if (last) fail(may_lead() ? reason::group_too_small : reason::no_reducer);
 }
 
 void matchmaking::on_grace_over() {
   in_grace_ = false; // a member may have left: the next quorum has a grace period of its own
   if (over_ || leader_) return;
-  if (may_lead() && joined_.size() + 1 >= config_.min_group_size && quorum()) close();
+  if (may_lead() && enough() && quorum()) close();
 }
 
 void matchmaking::on_give_up() {

@@ -118,6 +118,8 @@ private:
   void choose_leader();
   void follow(peer_id leader);
   void close_if_complete();
+  /// True if the members are enough for a group.
+  bool enough() const;
   bool quorum() const;
   /// The length of the vectors of both rounds together.
   std::uint64_t value_count() const {

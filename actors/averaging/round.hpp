@@ -116,6 +116,8 @@ struct round_request {
   std::uint64_t rate_up = 0, rate_down = 0; ///< bit/s, this peer's line
   reached_by reached = reached_by::all;
   bool takes = true; ///< false: the member only reduces for the others (weight 0)
+  /// A smaller number of members that take the result is no group, unless the group is full.
+  std::uint32_t takers_needed = 0;
   std::map<peer_id, double>
       rate_factors; ///< fractions below 1 of the declared rates: rate_tracker.hpp
   round_codecs codecs;

@@ -291,20 +291,30 @@ std::set<member_id> chain_follower::active_at(const chain_point& state) const {
   return out;
 }
 
-std::set<member_id> chain_follower::members_beside(const progress_table& claims) const {
-  const auto active = active_at(own_.head());
+std::set<member_id> chain_follower::members_near(const progress_table& claims) const {
   std::set<member_id> out{self_};
   for (const auto& [peer, e] : claims.entries()) {
     const auto claim = claim_of(e.what);
-    if (e.what.arriving == 0 && claim.epoch + 1 >= own_.head().epoch && own_.contains(claim) &&
-        (active.empty() || active.contains(e.member)))
+    if (e.what.arriving == 0 && claim.epoch + 1 >= own_.head().epoch && own_.contains(claim))
       out.insert(e.member);
   }
   return out;
 }
 
+std::set<member_id> chain_follower::members_beside(const progress_table& claims) const {
+  const auto active = active_at(own_.head());
+  auto out = members_near(claims);
+  if (!active.empty())
+    std::erase_if(out, [&](const auto& who) { return who != self_ && !active.contains(who); });
+  return out;
+}
+
 std::size_t chain_follower::members_needed(const progress_table& claims) const {
-  return std::min(members_beside(claims).size() / 3 + 1, how_.group_size);
+  // A member of the round that took part in no last step leaves one more of the others. So it
+  // counts, too. Half of those that took part lead the rest, whoever else is there.
+  const auto third = members_near(claims).size() / 3 + 1;
+  const auto half = (members_beside(claims).size() + 1) / 2;
+  return std::min({third, half, how_.group_size});
 }
 
 std::set<member_id> chain_follower::supporters_of(const chain_point& fork,

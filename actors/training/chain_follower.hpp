@@ -87,8 +87,9 @@ public:
   std::vector<question> ask(const progress_table& claims, std::optional<duration> max_wait,
                             duration now);
   duration timeout() const noexcept { return how_.timeout; }
-  /// The number of members that a round from the own head needs, so that its step leads all others
-  /// on. The round needs more than a third of the members beside this peer, with this peer.
+  /// The number of members that have to take the result of a round from the own head, so that its
+  /// step leads all others on. These are more than a third of the members near this peer, with this
+  /// peer, or half of those beside it.
   std::size_t members_needed(const progress_table& claims) const;
   /// True if a question is open.
   bool asks() const noexcept { return !open_.empty(); }
@@ -129,7 +130,9 @@ private:
 
   bool is_ahead(const chain_point& state) const;
   std::vector<chain_point> locator() const;
-  /// The members at the own head or one step before it that took part lately, with this one.
+  /// The members at the own head or one step before it, with this one.
+  std::set<member_id> members_near(const progress_table& claims) const;
+  /// Those of them that took part lately, with this one.
   std::set<member_id> members_beside(const progress_table& claims) const;
   /// The members that took part in one of the last steps before a state. Requires:
   /// own_.contains(state).

@@ -175,12 +175,10 @@ void peer::start_round() {
   ++round_attempts_;
   publish();
   enter(mode::averaging);
-  auto how = options_.averaging;
   // A smaller group would step on a branch that the others do not follow.
   if (follower())
-    how.min_group_size = std::max(how.min_group_size,
-                                  static_cast<std::uint32_t>(follower()->members_needed(others())));
-  start_group(std::move(request), how);
+    request.takers_needed = static_cast<std::uint32_t>(follower()->members_needed(others()));
+  start_group(std::move(request), options_.averaging);
 }
 
 void peer::round_ended(const round_result& result) {

@@ -28,11 +28,11 @@ invariants::invariants(invariant_options options)
     : mass_(options.mass), view_(options.view), is_honest_(honest_peers(options)),
       samples_({options.lease_time, options.settle_time, options.weights_are_samples,
                 options.computes_meanwhile, options.name_of, is_honest_, options.takeovers,
-                options.one_branch, options.view},
+                options.one_branch, options.commits_may_lie, options.view},
                at(invariant_rule::samples_counted)),
       progress_({options.max_epoch_difference, options.staleness_allowed, options.longest_cut,
-                 options.one_branch, options.has_stages, options.has_experts, options.name_of,
-                 options.view},
+                 options.one_branch, options.has_stages, options.donors_may_lie,
+                 options.has_experts, options.name_of, options.view},
                 at(invariant_rule::epoch_monotonic), at(invariant_rule::staleness),
                 at(invariant_rule::state_lineage)) {
   mass_.honest = is_honest_;

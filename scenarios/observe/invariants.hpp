@@ -64,6 +64,8 @@ struct invariant_options {
   bool one_branch = false, has_stages = false;                 ///< see progress_options
   bool has_experts = false;                                    ///< the same
   bool weights_are_samples = true, computes_meanwhile = false; ///< see sample_book_options
+  bool donors_may_lie = false;                                 ///< see progress_options
+  bool commits_may_lie = false;                                ///< see sample_book_options
   mass_options mass;
   std::function<std::string(actors::peer_id)> name_of;
   /// False for hosts whose conduct is an attack. Empty: all are honest.
@@ -86,6 +88,8 @@ public:
   void on_round(const swarm_round& what);
   /// A fault begins that keeps hosts from hearing of others.
   void cut(duration time) { progress_.cut(time); }
+  /// The run ends: peers are told to leave.
+  void ending(duration time) { progress_.ending(time); }
   void advance(duration time) { progress_.advance(time); }
   /// Checks what can only be judged at the end. Requires: round_book::finish() was called.
   /// `leading`: the state that the run ends with, if known.

@@ -218,7 +218,8 @@ void progress_checks::adopted(duration time, peer_id peer, const actors::adopted
   peer_state& of = peers_[peer];
   if (what.of_step) {
     know(what.epoch, what.state);
-  } else if (options_.view == observed_view::whole && what.epoch + kept_epochs >= highest_) {
+  } else if (options_.view == observed_view::whole && !options_.donors_may_lie &&
+             what.epoch + kept_epochs >= highest_) {
     lineage_.check();
     const auto found = states_.find(what.epoch);
     if (found == states_.end() || !found->second.contains(what.state)) {

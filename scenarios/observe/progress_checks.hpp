@@ -35,6 +35,9 @@ struct progress_options {
   bool one_branch = false; ///< all peers in sync at an epoch have the same state
   /// A peer that moves to another stage of the model may adopt an older state there.
   bool has_stages = false;
+  /// A single donor can give a joiner a false state, and the swarm has an attacker
+  /// (docs/security.md).
+  bool donors_may_lie = false;
   /// Trainers of experts reach epochs while a round of theirs runs. Their round is of the epoch in
   /// which it began.
   bool has_experts = false;
@@ -51,12 +54,12 @@ struct progress_options {
 /// counts from when the peer came to its epoch, if that is later. Each peer violates the rule at
 /// most once for each epoch. With one_branch, the same limit holds for two peers in sync with
 /// different states at one epoch. One of the peers has to go over to the branch of the other peer.
-/// The check runs every eighth of staleness_allowed.
+/// The check runs every eighth of staleness_allowed, until the run ends.
 ///
 /// `state_lineage`: a state that a step made has one (before, group), and one (before, group) makes
 /// one state. With one_branch, all contributors to a group start from one state. A step starts from
-/// the state that the peer is known to have. An adopted state is one that some peer had. The states
-/// of the last 64 epochs are remembered.
+/// the state that the peer is known to have. An adopted state is one that some peer had, unless
+/// donors_may_lie. The states of the last 64 epochs are remembered.
 ///
 /// In local view no peer is compared with others: neither `staleness` nor the origin of an adopted
 /// state is judged.
@@ -75,9 +78,15 @@ public:
   void not_judged(duration time, actors::peer_id peer);
   /// A fault begins that keeps hosts from hearing of others.
   void cut(duration time);
+  /// The run ends: peers are told to leave. They follow nobody any more, so `staleness` is judged a
+  /// last time.
+  void ending(duration time) {
+    look_for_stragglers(time);
+    ends_ = true;
+  }
   /// The time is now `time`.
   void advance(duration time) {
-    if (time >= next_look_) look_for_stragglers(time);
+    if (!ends_ && time >= next_look_) look_for_stragglers(time);
   }
 
   std::size_t in_sync() const noexcept { return in_sync_; }
@@ -126,6 +135,7 @@ private:
   std::map<std::uint64_t, duration> reached_; // since when a peer in sync is at the epoch
   std::set<actors::peer_id> complained_;
   duration next_look_{}, all_hear_since_{};
+  bool ends_ = false;
   std::size_t in_sync_ = 0;
   std::uint64_t highest_ = 0;
   std::map<std::uint64_t, std::set<actors::state_id>> states_; // by epoch

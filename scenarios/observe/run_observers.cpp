@@ -82,6 +82,11 @@ void run_observers::on_time(duration time) {
   advance(time);
 }
 
+void run_observers::on_ending(duration time) {
+  advance(time);
+  books_->checks.ending(books_->now);
+}
+
 void run_observers::on_event(const netem::delivered_event& event) {
   if (event.time >= next_row_) advance(event.time);
   books_->now = std::max(books_->now, event.time);

@@ -68,6 +68,8 @@ public:
   void on_fault(duration time, std::size_t number, const char* action, bool begins, bool cuts_off,
                 const std::vector<std::string>& hosts);
   void on_held_out_loss(duration time, double loss);
+  /// The run ends: all peers are told to leave.
+  void on_ending(duration time);
   /// The time is now `time`. On the wall clock a run may have no events for long. A caller that
   /// calls this now and then still gets rows and metrics.
   void on_time(duration time);

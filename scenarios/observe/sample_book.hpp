@@ -34,6 +34,8 @@
 //  - Claims of attackers. With replicas a shard believes a peer, within the peer's budget, that
 //    another primary leased it an index. An attacker may claim an index that nobody ever issued.
 //    Its first move is then no violation, and the gap below it has no sample that could be lost.
+//  - False commits. Without proofs of rounds a shard believes a commit of an attacker, and of a
+//    joiner that an attacker gave one to. Such a commit may name samples that no round used.
 //  - Local view. The host of a peer does not observe what the shard takes back. The host of the
 //    shard does not observe what peers use. The book then checks of a peer that it contributes only
 //    computed indices, each once, with their number as the weight. It checks of a shard that each
@@ -90,6 +92,8 @@ struct sample_book_options {
   std::function<bool(actors::peer_id)> is_honest;      ///< empty: all peers are
   bool takeovers = false;  ///< replicas of the shard take over from each other
   bool one_branch = false; ///< each step leads from one state, which all peers share, to the next
+  /// The shard has no proof of rounds, and the swarm has an attacker (docs/security.md).
+  bool commits_may_lie = false;
   observed_view view = observed_view::whole;
 };
 

@@ -136,6 +136,9 @@ observer_options runner::state::what_to_watch(const run_directory* directory) {
   out.invariants.has_experts = traits.has_experts;
   out.invariants.one_branch = !traits.averages_parameters && !traits.has_stages;
   out.invariants.computes_meanwhile = traits.computes_meanwhile;
+  const bool attacked = static_cast<bool>(out.invariants.honest);
+  out.invariants.donors_may_lie = attacked && traits.averages_parameters;
+  out.invariants.commits_may_lie = attacked && !traits.proves_steps;
   if (options.node)
     out = local_view_of(std::move(out),
                         role.peer ? std::optional(static_cast<std::uint32_t>(*role.peer + 1))

@@ -32,8 +32,10 @@ void runner::state::drain() {
   churn->stop();
   faults->end();
   lines->stop();
-  auto alive = [this] {
+  const auto now = in->clock().now();
+  auto alive = [this, now] {
     std::lock_guard guard(watching);
+    observers->on_ending(stamp(now));
     return peers;
   }();
   for (auto& [machine, peer] : alive) role_on(machine).drain(peer);

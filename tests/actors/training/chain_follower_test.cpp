@@ -315,6 +315,26 @@ TEST_CASE("chain follower: a round needs more than a third of the members that t
   CHECK(t.machine.members_needed(t.claims) == 2); // no group is larger
 }
 
+TEST_CASE(
+    "chain follower: a round with a member that was in none of the last steps needs one more") {
+  // Eight members took part in the last steps, and three others are near.
+  const auto before = steps_from(initial, 3, {1, 2, 3, 4, 5, 6, 7, 8});
+  const auto head = before[2]->after;
+  const auto follows = [&](const std::vector<peer_id>& members) {
+    lab t;
+    for (const auto& step : before) t.machine.stepped(step);
+    for (peer_id peer = 2; peer < 12; ++peer) t.claim(peer, head);
+    CHECK(t.machine.members_needed(t.claims) == 4);
+    const auto next = step_from(head, members);
+    for (const auto peer : members) t.claim(peer, next->after);
+    REQUIRE(t.ask().size() == 1);
+    t.answer(members.front(), head, {next});
+    return t.machine.leading() == next->after;
+  };
+  CHECK_FALSE(follows({2, 3, 9}));
+  CHECK(follows({2, 3, 4, 9}));
+}
+
 TEST_CASE("chain follower: members that take part in no steps keep nobody from a chain") {
   lab t;
   const auto own = steps_from(initial, 3, {1, 2});

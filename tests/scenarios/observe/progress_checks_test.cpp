@@ -81,6 +81,35 @@ TEST_CASE("staleness is violated by a peer that stays behind believing to be in 
         std::string::npos);
 }
 
+TEST_CASE("staleness is not judged after the peers were told to leave") {
+  for (const bool early : {true, false}) {
+    fixture f;
+    f.phase(0s, 1, peer_phase::computing, 0);
+    f.phase(0s, 2, peer_phase::computing, 0);
+    f.step(10s, 1, 1);
+    f.step(20s, 1, 2);
+    f.checks.advance(30s);
+    f.checks.ending(early ? 40s : 110s);
+    f.checks.advance(500s);
+    CHECK(f.staleness.violated == (early ? 0 : 1));
+  }
+}
+
+TEST_CASE("state_lineage does not judge what donors may invent") {
+  for (const bool may_lie : {true, false}) {
+    invariant monotonic, staleness, lineage;
+    progress_checks checks{
+        {.donors_may_lie = may_lie, .name_of = {}}, monotonic, staleness, lineage};
+    checks.phase_changed(0s, 1, {peer_phase::computing, 0, state(0)});
+    checks.stepped(10s, 1, {1, state(0), state(1), group(1)});
+    checks.adopted(20s, 2, {1, state(99), 100});
+    CHECK(lineage.violated == (may_lie ? 0 : 1));
+    // What a peer makes of the state is judged all the same.
+    checks.stepped(30s, 1, {2, state(50), state(2), group(2)});
+    CHECK(lineage.violated == (may_lie ? 1 : 2));
+  }
+}
+
 TEST_CASE(
     "staleness holds when a peer that is behind downloads, dies, or has only just come back") {
   fixture f;

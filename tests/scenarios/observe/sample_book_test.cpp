@@ -21,6 +21,7 @@ struct fixture {
   bool computes_meanwhile = false;
   /// Parameters are averaged, not gradients: each member has a state of its own.
   bool averaged = false;
+  bool commits_may_lie = false;
   invariant check{};
   sample_book book{{.lease_time = 60s,
                     .settle_time = 30s,
@@ -29,7 +30,8 @@ struct fixture {
                     .name_of = {},
                     .is_honest = [](actors::peer_id peer) { return peer != 666; },
                     .takeovers = takeovers,
-                    .one_branch = !averaged},
+                    .one_branch = !averaged,
+                    .commits_may_lie = commits_may_lie},
                    check};
   round_book rounds{[this](const swarm_round& what) { book.round_final(what); }};
   duration now = 1s;
@@ -364,6 +366,11 @@ TEST_CASE("samples_counted is violated by a lease to two peers and by a commit n
   g.lease(100, {{0, 8}});
   g.move(sample_state::committed, 100, {{0, 8}});
   CHECK(g.finish() == 8);
+
+  fixture attacked{.commits_may_lie = true};
+  attacked.lease(100, {{0, 8}});
+  attacked.move(sample_state::committed, 100, {{0, 8}});
+  CHECK(attacked.finish() == 0);
 }
 
 TEST_CASE(
