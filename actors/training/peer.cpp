@@ -30,10 +30,18 @@ double peer::missing_samples() const {
          others().samples_expected_on(own_branch(), now(), stepped_);
 }
 
+/// Others may still compute what their records promise. A peer that doubts too early begins a long
+/// job, and misses those that come just then.
+bool peer::doubts_claims() const {
+  if (round_attempts_ < doubtful_attempts) return false;
+  const auto job = speed() > 0 ? static_cast<double>(options_.micro_batch) / speed() : 0;
+  return to_seconds(now() - first_attempt_) >= job;
+}
+
 std::uint64_t peer::next_job_samples() const {
   const auto missing = missing_samples();
   if (missing <= 0) {
-    if (round_attempts_ < doubtful_attempts || promised() >= options_.target_batch) return 0;
+    if (!doubts_claims() || promised() >= options_.target_batch) return 0;
     return std::min(options_.micro_batch, options_.target_batch - promised());
   }
   auto own = speed();
@@ -77,7 +85,7 @@ void peer::decide() {
   if (now() < not_before_) {
     // The others' samples may be claims of peers that do not come. The peer computes what it needs
     // for a round without them.
-    if (round_attempts_ >= doubtful_attempts) compute_next();
+    if (doubts_claims()) compute_next();
     return;
   }
   if (options_.epochs != 0 && state()->epoch >= options_.epochs) return enter(mode::stopped);
@@ -172,7 +180,7 @@ void peer::start_round() {
   if (options_.averaging.guard) request.blocks = blocks_;
   contribution_.begin(*state(), sum_->values, held().counted(), request);
   held().begin_round();
-  ++round_attempts_;
+  if (round_attempts_++ == 0) first_attempt_ = now();
   publish();
   enter(mode::averaging);
   // A smaller group would step on a branch that the others do not follow.

@@ -55,13 +55,20 @@ protected:
   bool may_leave() const override {
     return current_mode() != mode::averaging && current_mode() != mode::stepping;
   }
-  void state_adopted() override { contribution_.forget(); }
+  void state_adopted() override {
+    contribution_.forget();
+    // The failed rounds were from another state. They say nothing about the samples on this one.
+    round_attempts_ = 0;
+  }
 
   std::uint64_t samples_known() const;
   /// The peer's share of the missing samples, by speed, so that the swarm overshoots little. 0: the
   /// others are computing them.
   std::uint64_t next_job_samples() const;
 
+  /// True if the samples that others claim may not exist: rounds fail, and a job as long as any of
+  /// this peer's would have ended meanwhile.
+  bool doubts_claims() const;
   bool nearly_there() const;
   void compute_next();
   void gradient_done();
@@ -86,6 +93,7 @@ protected:
   // The peer's contribution to rounds, and its residual.
   contribution contribution_;
   std::uint64_t round_attempts_ = 0;
+  duration first_attempt_{};              // time of the first attempt from this state
   duration not_before_{};                 // earliest time of the next attempt
   std::shared_ptr<state_ptr> next_state_; // written by the step job
   step_ptr step_taken_;                   // the proof of the step job

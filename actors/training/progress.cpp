@@ -91,7 +91,7 @@ void progress_table::replace(const std::vector<shared<record>>& records, peer_id
     peer_id id = 0;
     auto [end, error] = std::from_chars(r.subkey.data(), r.subkey.data() + r.subkey.size(), id, 16);
     if (error != std::errc{} || end != r.subkey.data() + r.subkey.size() || id == self ||
-        !r.address)
+        !r.address || distrusted_.contains(id))
       continue;
     auto what = progress::unpack(r.value);
     if (!what || what->epoch > furthest_epoch) continue;
@@ -124,6 +124,11 @@ void progress_table::replace(const std::vector<shared<record>>& records, peer_id
   }
   std::erase_if(entries_, [this](const auto& one) { return one.second.look != looks_; });
   if (new_owners) keep_one_of_each_member();
+}
+
+void progress_table::distrust(peer_id peer) {
+  distrusted_.insert(peer);
+  std::erase_if(entries_, [&](const auto& one) { return one.first == peer; });
 }
 
 /// The record of a member's latest incarnation expires last.

@@ -104,6 +104,9 @@ public:
   /// expires last replaces the others. Records of `self_member` are left out.
   void replace(const std::vector<shared<record>>& records, peer_id self, duration now,
                const owner_of& of = {}, const member_id& self_member = {});
+  /// The peer gave away false bytes, so its records count no more. A branch that only such peers
+  /// claim leads nobody: nobody could download it.
+  void distrust(peer_id peer);
   /// Ascending by peer.
   const std::vector<std::pair<peer_id, entry>>& entries() const noexcept { return entries_; }
   /// The time at which the records were read last.
@@ -186,6 +189,7 @@ private:
   // A vector: sums over all entries are made several times for each message.
   std::vector<std::pair<peer_id, entry>> entries_;
   limits most_;
+  std::set<peer_id> distrusted_;
   std::map<member_id, unsigned> absences_; // rounds in a row that a member stayed away from
   std::map<member_id, double> shown_;      // the speeds that certified weights show
   double fastest_ = 0;                     // the largest of them and of this peer's; 0: unknown

@@ -88,6 +88,9 @@ state_catch_up::plan state_catch_up::begin(const situation& at, duration now) {
   out.donors = choose(resumes ? at.others.peers_from(download_->offer().epoch) : holders(at, from),
                       out.fetch.donors + out.fetch.reserves, at);
   if (out.donors.empty() || uncertified) {
+    // The others' latest records name states that are not proven yet. A pause would outlast the
+    // answer, and end as the records name the next states.
+    if (at.certified && at.certified->is_open) return {};
     tried_.clear();
     not_before_ = now + how_.max_refresh;
     return {verdict::nobody, how_.max_refresh, {}, {}, {}, false};

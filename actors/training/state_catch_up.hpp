@@ -62,6 +62,7 @@ public:
       state_id state;
       id128 root;
       bool by_steps = true; ///< the branch's steps lead on from the peer's own state
+      bool is_open = false; ///< an answer is due that may prove further states of the branch
       std::vector<std::pair<std::uint64_t, peer_id>> holders; ///< peers on the branch, with epochs
     };
     std::optional<target> certified{};

@@ -76,14 +76,11 @@ void state_fetcher::on_offer(const state_offer& offer) {
     // The donor was asked once. Every offered version is kept, so a faulty donor could send any
     // number of them.
     if (*from->offered == state_download::version(offer)) return;
-    misbehaviour(from->peer, "a second state offer");
-    return drop(*from, reason::bad_message);
+    return expose(*from, "a second state offer");
   }
   from->last_progress = now();
-  if (!download_->sensible(offer, options_.max_bytes)) {
-    misbehaviour(from->peer, "an impossible state offer");
-    return drop(*from, reason::bad_message);
-  }
+  if (!download_->sensible(offer, options_.max_bytes))
+    return expose(*from, "an impossible state offer");
   from->offered = state_download::version(offer);
   from->commits = offer.commits;
   offers_.try_emplace(*from->offered, offer);
@@ -154,9 +151,7 @@ void state_fetcher::on_chunk(const state_chunk& chunk) {
   report_.bytes += chunk.data.size();
   if (!download_->add(chunk.offset, chunk.data)) {
     report_.rejected += chunk.data.size();
-    report_.faulty.push_back(from->peer);
-    misbehaviour(from->peer, "a state chunk with a wrong hash");
-    return drop(*from, reason::bad_message);
+    return expose(*from, "a state chunk with a wrong hash");
   }
   from->last_progress = now();
   from->asked.erase(chunk.offset);
@@ -167,6 +162,12 @@ void state_fetcher::on_chunk(const state_chunk& chunk) {
     send(owner_, download_nears_end{download_->offer().epoch, download_->offer().state});
   }
   ask();
+}
+
+void state_fetcher::expose(donor& which, std::string lie) {
+  misbehaviour(which.peer, std::move(lie));
+  report_.faulty.push_back(which.peer);
+  drop(which, reason::bad_message);
 }
 
 void state_fetcher::drop(donor& which, reason why) {

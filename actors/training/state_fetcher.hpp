@@ -30,6 +30,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <string>
 #include <vector>
 
 namespace shoal::actors {
@@ -106,6 +107,8 @@ private:
   void choose();
   void ask();
   void drop(donor& which, reason why);
+  /// Drops a donor that sent what no correct one sends, and names it in the report.
+  void expose(donor& which, std::string lie);
   void fill_up();
   void turn_to_another();
   void look();

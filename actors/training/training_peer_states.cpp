@@ -38,6 +38,7 @@ state_catch_up::situation training_peer::situation() const {
       certified.root = last->root;
     }
     certified.by_steps = follower()->is_behind();
+    certified.is_open = follower()->asks();
     for (const auto& [peer, e] : others().entries())
       if (e.what.arriving == 0 && (follower()->may_adopt({e.what.epoch, e.what.state})))
         certified.holders.emplace_back(e.what.epoch, peer);
@@ -236,6 +237,7 @@ void training_peer::on_download(const download_report& report) {
   auto& catch_up = parts_->catch_up;
   parts_->fetcher = nullptr;
   here().observe(catch_up.ended(report));
+  for (const auto peer : report.faulty) parts_->others.distrust(peer);
   if (report.why == reason::none)
     for (const auto& round : report.commits) parts_->shard.hand_in_once(round);
   if (catch_up.downloads_concurrently()) {
