@@ -27,6 +27,8 @@ void delayed_peer::discard_work() {
   given_.reset();
   ahead_.reset();
   fetched_ = 0;
+  failed_fetches_ = 0;
+  waits_since_ = now();
 }
 
 void delayed_peer::describe(progress& mine) const {
@@ -80,6 +82,9 @@ void delayed_peer::decide() {
     if (round_is_empty(lead)) {
       give_back_given();
       ahead_ = next_step{make_empty_step(), {}, 0};
+    } else if (!is_behind(lead) && must_help_out()) {
+      give_computed();
+      publish();
     } else if (!is_behind(lead) && must_make_up_group()) {
       given_ = batch{std::make_shared<const gradient_sum>(), 0};
       publish();
@@ -138,6 +143,14 @@ bool delayed_peer::must_make_up_group() const {
   return who.count < options_.averaging.min_group_size || nobody_leads;
 }
 
+bool delayed_peer::must_help_out() const {
+  const bool gave = given_ && (given_->samples > 0 || held().counted() == 0);
+  const auto& how = options_.averaging;
+  return waiting_ && !gave && !held().running() &&
+         now() - waits_since_ >= how.matchmaking_time + how.round_timeout &&
+         (doubts_results() || others().peers_through(state()->epoch, state()->id).empty());
+}
+
 bool delayed_peer::have_crossed(const branch& lead) const {
   return is_behind(lead) && ahead_ &&
          (lead == branch_of(*ahead_->state) || lead.epoch > ahead_->state->epoch);
@@ -148,11 +161,16 @@ bool delayed_peer::needs_result(const branch& lead) const {
 }
 
 void delayed_peer::find_result() {
-  if (!others().peers_through(state()->epoch, state()->id).empty())
+  const bool may_average = given_ && may_lead();
+  if (may_average && doubts_results()) {
+    failed_fetches_ = 0;
+    average();
+  } else if (!others().peers_through(state()->epoch, state()->id).empty()) {
     // The peer is too late for that round.
     fetch_step([this](std::optional<taken_step> step) { step_fetched(std::move(step)); });
-  else if (given_ && may_lead())
+  } else if (may_average) {
     average();
+  }
 }
 
 bool delayed_peer::may_compute(const branch& lead) const {
@@ -165,6 +183,7 @@ bool delayed_peer::may_compute(const branch& lead) const {
 
 void delayed_peer::wait(bool for_round) {
   if (std::exchange(waiting_, for_round) == for_round) return;
+  waits_since_ = now();
   here().observe(phase_changed{for_round ? peer_phase::averaging : peer_phase::computing,
                                state()->epoch, state()->id});
 }
@@ -214,9 +233,11 @@ void delayed_peer::step_done() {
 void delayed_peer::step_fetched(std::optional<taken_step> step) {
   if (current_mode() != mode::computing) return;
   if (!step || !follows_state(*step)) {
+    ++failed_fetches_;
     try_again_in(pause_after_failure());
     return look_up_progress();
   }
+  failed_fetches_ = 0;
   // The samples are not in that round, or the shard knows that they are.
   give_back_given();
   step_group_ = {};
@@ -226,14 +247,18 @@ void delayed_peer::step_fetched(std::optional<taken_step> step) {
 
 // -- the next state -------------------------------------------------------------------------------
 
-void delayed_peer::cross() {
-  auto next = *std::exchange(ahead_, std::nullopt);
-  parent_ = state()->id;
-  set_state(std::move(next.state));
+void delayed_peer::give_computed() {
   given_ = batch{sum_, held().counted()};
   held().begin_round();
   held().uncount(held().counted());
   peer::discard_work();
+}
+
+void delayed_peer::cross() {
+  auto next = *std::exchange(ahead_, std::nullopt);
+  parent_ = state()->id;
+  set_state(std::move(next.state));
+  give_computed();
   round_attempts_ = 0;
   stepped_ = now();
   if (next.fetched > 0)

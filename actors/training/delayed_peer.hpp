@@ -19,6 +19,10 @@
 // the step from peers that have it, while it computes. It then crosses over together with the
 // others, and loses only what it gave to that round.
 //
+// The contributors of a round may be too few to end it. Of three members, a hostile one can refuse
+// each majority. The other peers would wait for them for ever. So a peer that has waited for the
+// time of a whole round gives its full batch to that round, and computes the batch anew.
+//
 // Source: delayed gradient averaging and delayed parameter updates: Diskin et al.,
 // arXiv:2106.10207, section 3.1; Ren et al., "ZeRO-Offload", arXiv:2101.06840, section 5.2; Zhu et
 // al., "Delayed Gradient Averaging", NeurIPS 2021.
@@ -70,6 +74,10 @@ private:
   /// True if the contributors of the round are too few for a group, or cannot be reached. A peer
   /// without a contribution then joins them with an empty one.
   bool must_make_up_group() const;
+  /// True if the peer has given nothing to the round, and has waited too long for its contributors.
+  bool must_help_out() const;
+  /// True if those that say they have the round's result do not give it away.
+  bool doubts_results() const { return failed_fetches_ >= 2; }
   /// True if the other peers have crossed over to the state that this peer keeps for the next step.
   bool have_crossed(const branch& lead) const;
   /// True if the peer now needs the result of the round, by averaging or by download.
@@ -88,6 +96,9 @@ private:
   void give_back_given();
   /// The samples in all known contributions to the round on the peer's state.
   std::uint64_t contributions_known() const;
+  /// The computed samples become the contribution to the round on the peer's state. Requires: no
+  /// job is running.
+  void give_computed();
   /// Moves to the next state and starts its round.
   void cross();
   void average();
@@ -97,8 +108,10 @@ private:
   const overlap_options how_;
   std::optional<batch> given_;
   std::optional<next_step> ahead_;
-  std::uint64_t fetched_ = 0; // bytes of the step that is being repeated
-  bool waiting_ = false;      // the batch is full, and the round is not over
+  std::uint64_t fetched_ = 0;        // bytes of the step that is being repeated
+  bool waiting_ = false;             // the batch is full, and the round is not over
+  std::uint32_t failed_fetches_ = 0; // since the last round or step
+  duration waits_since_{};           // when that began, or the peer left its state
 };
 
 } // namespace shoal::actors
