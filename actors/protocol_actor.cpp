@@ -34,7 +34,9 @@ protocol_actor::protocol_actor(caf::actor_config& config, host& on)
 }
 
 void protocol_actor::enqueue(caf::mailbox_element_ptr element, caf::execution_unit* unit) {
-  if (host_.refuses(element->sender)) return;
+  // CAF names the actor that ended as the sender of a down_msg. That notice is this host's own, and
+  // those who wait for a banned member need it.
+  if (host_.refuses(element->sender) && !element->content().match_elements<caf::down_msg>()) return;
   host_.arriving();
   caf::event_based_actor::enqueue(std::move(element), unit);
 }

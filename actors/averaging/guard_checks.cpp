@@ -423,7 +423,9 @@ void round_guard::end_duties() {
     const auto& member = members_[m];
     if (m != self_ && member.commitment && !is_absent(m)) {
       if (!member.secret) effects_.note_failure(m, "it did not reveal its secret");
-      if (!member.has_checked) effects_.note_failure(m, "it did not send its checks");
+      // A member that takes no result has nothing to check.
+      if (!member.has_checked && group_.members[m].takes != 0)
+        effects_.note_failure(m, "it did not send its checks");
     }
     if (!member.contributes || !member.checks) continue;
     seen.norms[m] = distance_of(m);

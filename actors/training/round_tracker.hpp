@@ -17,6 +17,8 @@ public:
   /// the wait of a leader.
   void prepare(round_request& request, averaging_config& how) const;
   void learn(const round_result& result, duration now);
+  /// True if several groups lacked members lately.
+  bool lacks_members() const noexcept { return missed_groups_ > 1; }
 
 private:
   rate_tracker rates_;

@@ -393,6 +393,7 @@ void training_peer::start_group(round_request request, averaging_config how) {
   request.dht = parts_->dht;
   how.most_weight = traits_.most_weight;
   judge_members(request);
+  keep_judged_state();
   parts_->group = spawn<group_actor>(std::ref(here()), caf::actor_cast<caf::actor>(this), how,
                                      std::move(request));
 }

@@ -250,8 +250,10 @@ private:
   void on_copies(const sample_copies& message);
   void on_missed(const duty_missed& message);
   void look_after_audits();
-  /// The state of this id: the peer's own, or one of its last.
+  /// The state of this id: the peer's own, one of its last, or one of a round that may be audited.
   state_ptr recent_state(const state_id& id) const;
+  /// Keeps the state of a round that begins, for audits of its members.
+  void keep_judged_state();
   /// Tells the request which members sit out, and which ones are on probation.
   void judge_members(round_request& request) const;
 

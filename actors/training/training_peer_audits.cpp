@@ -13,6 +13,10 @@ namespace shoal::actors {
 
 namespace {
 
+// States that are kept for audits.
+constexpr std::size_t most_judged = 32;
+constexpr std::uint64_t most_judged_bytes = std::uint64_t{2} << 30;
+
 /// The answer to a duty that this peer cannot do.
 audit_done not_computed(const recomputation& what) {
   return {what.group, what.target, false, {}};
@@ -21,7 +25,28 @@ audit_done not_computed(const recomputation& what) {
 } // namespace
 
 state_ptr training_peer::recent_state(const state_id& id) const {
-  return state()->id == id ? state() : parts_->cache.state_of(id);
+  if (state()->id == id) return state();
+  for (const auto& [since, kept] : parts_->judged)
+    if (kept->id == id) return kept;
+  return parts_->cache.state_of(id);
+}
+
+/// A member that keeps back its secret delays the draw of the validators. The swarm may have made
+/// many steps by then, and jurors compute even later.
+void training_peer::keep_judged_state() {
+  if (!options_.averaging.guard || !traits_.streams_samples) return;
+  const auto longest = options_.averaging.round_timeout + 2 * options_.averaging.guard->duty_time;
+  auto& judged = parts_->judged;
+  std::erase_if(judged, [&](const auto& one) {
+    return one.second->id == state()->id || now() - one.first >= longest;
+  });
+  auto bytes = state()->bytes();
+  for (const auto& [since, kept] : judged) bytes += kept->bytes();
+  while (!judged.empty() && (judged.size() == most_judged || bytes > most_judged_bytes)) {
+    bytes -= judged.front().second->bytes();
+    judged.pop_front();
+  }
+  judged.emplace_back(now(), state());
 }
 
 void training_peer::on_audit(const audit_duty& message) {
@@ -84,6 +109,9 @@ void training_peer::judge_members(round_request& request) const {
   if (const auto& guard = options_.averaging.guard; guard && guard->probation > 0 && follower())
     request.on_probation =
         std::make_shared<const newcomers>(follower()->own().steps(), guard->probation);
+  // A pause is counted in epochs. It would never end if the others are too few for a round, so then
+  // nobody sits out.
+  if (parts_->rounds.lacks_members()) return;
   request.sit_out = parts_->duties.out(request.epoch);
   if (request.sit_out.empty()) return;
   std::erase_if(request.expected, [&](const expected_peer& each) {

@@ -13,8 +13,10 @@
 
 #include <fmt/format.h>
 
+#include <deque>
 #include <map>
 #include <optional>
+#include <utility>
 
 namespace shoal::actors {
 
@@ -38,6 +40,7 @@ struct training_peer::parts {
   std::shared_ptr<recomputing> audit;                          // an audit that has begun
   bool auditing = false;                                       // the device computes a block of it
   standing duties;                                             // which others have missed
+  std::deque<std::pair<duration, state_ptr>> judged;           // states of rounds that began then
   std::map<std::uint64_t, std::function<void()>> jobs;         // continuation of each device job
   std::function<void(std::optional<taken_step>)> step_fetched; // continuation of fetch_step()
 };

@@ -645,6 +645,29 @@ TEST_CASE("a leader that never begins a group is named as a bad leader") {
   CHECK(reports[0].result->bad_leader == member_of(f.hosts.at(leader.first.id())->key()));
 }
 
+TEST_CASE("a follower hears of its leader's end, also if it has banned the leader") {
+  for (const bool banned : {false, true}) {
+    fixture f;
+    auto& evil = f.world.add_host("leader");
+    auto seen_by_leader = std::make_shared<script::log>();
+    auto leader = f.world.spawn<script>(evil, seen_by_leader);
+    auto& host = f.world.add_host("follower");
+    auto log = std::make_shared<collector<round_report>::log>();
+    auto owner = f.world.spawn<collector<round_report>>(host, log);
+    auto request = f.request(5);
+    request.dht = f.directory;
+    const averaging_config config;
+    auto follower = f.world.spawn<group_actor>(host, owner, config, request);
+    f.tell(follower, {{evil.id(), leader}}, -1ms);
+    f.world.settle();
+    REQUIRE(std::get<std::vector<join_request>>(*seen_by_leader).size() == 1);
+    if (banned) host.bans.insert(member_of(evil.key()));
+    evil.kill();
+    f.world.run_for(duration(config.matchmaking_time) + 1s);
+    CHECK(std::get<std::vector<round_report>>(*log).size() == 1);
+  }
+}
+
 TEST_CASE(
     "one leader's word that the states differ does not end the attempt while there are others") {
   // Hosts: 1 the directory, 2 the liar, 3 an honest leader, 4 the follower.

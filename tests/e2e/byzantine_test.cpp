@@ -226,3 +226,12 @@ TEST_CASE("byzantine: the real protocol bans as often as the closed form says") 
     CHECK(std::abs(found - expected) <= 3 * std::sqrt(variance));
   }
 }
+
+TEST_CASE("byzantine: a member that keeps its secret back stops no training, and no honest member "
+          "misses an audit because the draw is late") {
+  // The draw waits for the secret for a quarter of duty_time, which is several epochs.
+  const auto run = run_swarm(
+      attacked(5, 1, "{kind: withheld_secret}", "kind: btard, validators: 2, duty_time: 50s"));
+  CHECK(rule(run.summary(), "no_honest_accused").violated == 0);
+  CHECK(run.summary().epochs >= 60);
+}

@@ -76,3 +76,15 @@ TEST_CASE("round tracker: a round that fails for other reasons changes no time")
   for (int i = 0; i < 10; ++i) rounds.learn(missed(reason::cancelled), 10s);
   CHECK(next_round(rounds).how.matchmaking_time == 8s);
 }
+
+TEST_CASE("round tracker: groups lack members after two that were missed, until one succeeds") {
+  round_tracker rounds(config());
+  rounds.learn(missed(reason::group_too_small), 1s);
+  CHECK_FALSE(rounds.lacks_members());
+  rounds.learn(missed(reason::group_too_small), 1s);
+  CHECK(rounds.lacks_members());
+  round_result gathered;
+  gathered.outcome = outcome::ok;
+  rounds.learn(gathered, 1s);
+  CHECK_FALSE(rounds.lacks_members());
+}
