@@ -36,6 +36,15 @@ constexpr found all[] = {
     {"6784", 38, "with overlap all went over by a step whose maker had died"},
     {"7799", 22, "a claim at one primary of the shard was forgotten when it met the other"},
     {"5082", 32, "averaged second moments became negative in 8 bits"},
+    {"hostile-966", 45,
+     "with overlap an attacker was one of three contributors, and refused each round for ever"},
+    {"hostile-1411", 35,
+     "with overlap nobody could download the state of the only peer that led, an attacker"},
+    {"hostile-2343", 18,
+     "peers doubted the claims of others that still computed, and began long jobs of their own"},
+    {"btard-934", 70,
+     "one secret that came late kept honest members from their audits, and they all sat out"},
+    {"btard-279", 22, "hosts did not hear that a member they had banned was gone"},
 };
 
 } // namespace
