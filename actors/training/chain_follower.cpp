@@ -311,7 +311,7 @@ std::set<member_id> chain_follower::members_beside(const progress_table& claims)
 
 std::size_t chain_follower::members_needed(const progress_table& claims) const {
   // A member of the round that took part in no last step leaves one more of the others. So it
-  // counts, too. Half of those that took part lead the rest, whoever else is there.
+  // counts, too. Half of the active members lead all others in any case.
   const auto third = members_near(claims).size() / 3 + 1;
   const auto half = (members_beside(claims).size() + 1) / 2;
   return std::min({third, half, how_.group_size});

@@ -132,7 +132,7 @@ private:
   std::vector<chain_point> locator() const;
   /// The members at the own head or one step before it, with this one.
   std::set<member_id> members_near(const progress_table& claims) const;
-  /// Those of them that took part lately, with this one.
+  /// The near members that took part lately, with this one.
   std::set<member_id> members_beside(const progress_table& claims) const;
   /// The members that took part in one of the last steps before a state. Requires:
   /// own_.contains(state).

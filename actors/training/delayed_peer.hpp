@@ -19,7 +19,7 @@
 // the step from peers that have it, while it computes. It then crosses over together with the
 // others, and loses only what it gave to that round.
 //
-// The contributors of a round may be too few to end it. Of three members, a hostile one can refuse
+// The contributors of a round may be too few to end it. A hostile one of three members can refuse
 // each majority. The other peers would wait for them for ever. So a peer that has waited for the
 // time of a whole round gives its full batch to that round, and computes the batch anew.
 //

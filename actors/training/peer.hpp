@@ -66,8 +66,8 @@ protected:
   /// others are computing them.
   std::uint64_t next_job_samples() const;
 
-  /// True if the samples that others claim may not exist: rounds fail, and a job as long as any of
-  /// this peer's would have ended meanwhile.
+  /// True if the samples that others claim may not exist. Rounds fail then, and a job of this peer
+  /// would have ended meanwhile.
   bool doubts_claims() const;
   bool nearly_there() const;
   void compute_next();

@@ -104,7 +104,7 @@ TEST_CASE("state_lineage does not judge what donors may invent") {
     checks.stepped(10s, 1, {1, state(0), state(1), group(1)});
     checks.adopted(20s, 2, {1, state(99), 100});
     CHECK(lineage.violated == (may_lie ? 0 : 1));
-    // What a peer makes of the state is judged all the same.
+    // A step from an unknown state is judged all the same.
     checks.stepped(30s, 1, {2, state(50), state(2), group(2)});
     CHECK(lineage.violated == (may_lie ? 1 : 2));
   }
