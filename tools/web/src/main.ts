@@ -334,7 +334,11 @@ function draw(panel: Panel, available: number, anew: boolean): void {
     nodes = [nothing("This could not be drawn.")];
   }
   if (nodes.length === body.childNodes.length && nodes.every((node, i) => node === body.childNodes[i])) return;
+  const folds = () => [...body.querySelectorAll("details")];
+  const open = folds().map((fold) => fold.open);
   body.replaceChildren(...nodes);
+  // A draw that was due when the user opened a table does not fold it again.
+  folds().forEach((fold, i) => { fold.open ||= open[i] ?? false; });
   focus?.();
 }
 
