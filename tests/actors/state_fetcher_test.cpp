@@ -294,6 +294,7 @@ TEST_CASE(
     l.give({});
     REQUIRE(l.reports().size() == 1);
     CHECK(l.reports().front().why == reason::bad_message);
+    CHECK(l.reports().front().faulty.size() == 1);
     CHECK(l.world.observed<misbehaved>().size() == 1);
   }
 }

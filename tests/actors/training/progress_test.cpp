@@ -152,6 +152,21 @@ TEST_CASE("progress: without chains, a branch far beyond the median does not lea
   CHECK(t.table.most_followed(own).epoch == 3);
 }
 
+TEST_CASE(
+    "progress: the branch of a peer that gave false bytes leads nobody, also when the records "
+    "are read again") {
+  lab t;
+  t.add(2, at(3));
+  t.add(3, at(4));
+  t.read();
+  const branch own{3, 0, {5, 3}};
+  REQUIRE(t.table.leading(own).epoch == 4);
+  t.table.distrust(3);
+  CHECK(t.table.leading(own).epoch == 3);
+  t.read();
+  CHECK(t.table.leading(own).epoch == 3);
+}
+
 TEST_CASE("progress: a claimed speed counts up to four times what certified samples show") {
   lab t;
   const auto with_speed = [](std::uint64_t samples_per_second) {

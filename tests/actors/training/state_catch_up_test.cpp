@@ -166,6 +166,26 @@ TEST_CASE("catch-up: a faulty donor is never asked again") {
   CHECK(lab::ids(t.begin().donors) == std::vector{honest});
 }
 
+TEST_CASE("catch-up: there is no pause while an answer is due that may prove a state") {
+  lab t;
+  const auto holder = t.add(3);
+  const auto begin = [&](bool is_open, bool proven, duration when) {
+    auto now = t.now();
+    now.certified.emplace();
+    now.certified->epoch = 3;
+    now.certified->state = lab::at(3);
+    now.certified->root = {7, 7};
+    now.certified->is_open = is_open;
+    if (proven) now.certified->holders = {{3, holder}};
+    return t.machine.begin(now, when).what;
+  };
+  CHECK(begin(true, false, 1s) == decision::not_yet);
+  CHECK(begin(true, true, 1001ms) == decision::download);
+  t.machine = lab::made(true);
+  CHECK(begin(false, false, 2s) == decision::nobody);
+  CHECK(begin(false, true, 2001ms) == decision::not_yet);
+}
+
 TEST_CASE("catch-up: unreachable donors are a last resort, except for peers that cannot use them") {
   lab t;
   const auto hidden = t.add(3, 30, true);
