@@ -199,7 +199,7 @@ void delayed_peer::average() {
   request.known_samples = contributions_known();
   request.max_wait = others_jobs();
   contribution_.begin(*state(), given_->sum->values, given_->samples, request);
-  if (round_attempts_++ == 0) first_attempt_ = now();
+  count_attempt();
   start_group(std::move(request), options_.averaging);
 }
 

@@ -180,7 +180,7 @@ void peer::start_round() {
   if (options_.averaging.guard) request.blocks = blocks_;
   contribution_.begin(*state(), sum_->values, held().counted(), request);
   held().begin_round();
-  if (round_attempts_++ == 0) first_attempt_ = now();
+  count_attempt();
   publish();
   enter(mode::averaging);
   // A smaller group would step on a branch that the others do not follow.

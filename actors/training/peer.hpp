@@ -69,6 +69,10 @@ protected:
   /// True if the samples that others claim may not exist. Rounds fail then, and a job of this peer
   /// would have ended meanwhile.
   bool doubts_claims() const;
+  /// An attempt at a round on this state begins.
+  void count_attempt() {
+    if (round_attempts_++ == 0) first_attempt_ = now();
+  }
   bool nearly_there() const;
   void compute_next();
   void gradient_done();
