@@ -37,18 +37,12 @@ bool same(const key256& a, const key256& b) {
   return std::memcmp(&a, &b, sizeof a) == 0;
 }
 
-bool same(const payload& a, const payload& b) {
-  if (a.same_memory(b)) return true;
-  return a.size() == b.size() && !a.is_size_only() && !b.is_size_only() &&
-         std::ranges::equal(a.bytes(), b.bytes());
-}
-
 /// Compares all signed fields but key and address, and the signature.
 bool same(const signed_record& a, const signed_record& b) {
   return a.version == b.version && a.withdrawn == b.withdrawn &&
          a.entry.expires_utc_ns == b.entry.expires_utc_ns && same(a.signature_r, b.signature_r) &&
          same(a.signature_s, b.signature_s) && same(a.entry.owner, b.entry.owner) &&
-         a.entry.subkey == b.entry.subkey && same(a.entry.value, b.entry.value);
+         a.entry.subkey == b.entry.subkey && a.entry.value == b.entry.value;
 }
 
 } // namespace

@@ -7,9 +7,7 @@ namespace shoal::actors {
 
 bool progress_publisher::is_news(const progress& mine, duration now) {
   auto value = mine.pack();
-  const bool same =
-      published_.size() == value.size() && std::ranges::equal(published_.bytes(), value.bytes());
-  if (same && now - published_at_ < timing_.record_lifetime / 3) return false;
+  if (published_ == value && now - published_at_ < timing_.record_lifetime / 3) return false;
   published_ = std::move(value);
   published_at_ = now;
   return true;

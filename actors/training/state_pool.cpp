@@ -51,19 +51,17 @@ state_ptr state_pool::step(const state_ptr& before, const payload& mean_gradient
     remember(next);
     return next;
   }
-  auto gradient =
-      mean_gradient.is_size_only() ? id128{} : id128::from(hash_of(mean_gradient.bytes()));
-  key which{before->id, after, gradient};
+  const key which{before->id, after};
   std::unique_lock lock(mutex_);
-  if (auto found = steps_.find(which); found != steps_.end()) {
+  if (auto step = step_by(which, mean_gradient)) {
     // The computing thread has started already and waits for no other, so this wait ends. The map
     // may have lost the entry when it does.
-    auto step = found->second;
     computed_.wait(lock, [&] { return !step->computing(); });
     if (step->thrown) std::rethrow_exception(step->thrown);
     return step->state;
   }
-  auto step = steps_[which] = std::make_shared<slot>();
+  const auto step = std::make_shared<slot>(slot{mean_gradient, {}, {}});
+  const auto at = steps_.emplace(which, step);
   lock.unlock();
   state_ptr next;
   try {
@@ -71,16 +69,15 @@ state_ptr state_pool::step(const state_ptr& before, const payload& mean_gradient
   } catch (...) {
     lock.lock();
     step->thrown = std::current_exception();
-    steps_.erase(which);
+    steps_.erase(at);
     computed_.notify_all();
     throw;
   }
   lock.lock();
   step->state = next;
-  step->gradient = mean_gradient;
   known_[after] = next;
   remember(next);
-  order_.push_back(which);
+  order_.push_back(at);
   computed_.notify_all();
   while (order_.size() > kept_steps) {
     steps_.erase(order_.front());
@@ -90,13 +87,20 @@ state_ptr state_pool::step(const state_ptr& before, const payload& mean_gradient
   return next;
 }
 
+std::shared_ptr<state_pool::slot> state_pool::step_by(const key& which,
+                                                      const payload& gradient) const {
+  const auto [first, last] = steps_.equal_range(which);
+  const auto found =
+      std::find_if(first, last, [&](const auto& one) { return one.second->gradient == gradient; });
+  return found == last ? nullptr : found->second;
+}
+
 payload state_pool::gradient_between(const state_ptr& before, const state_ptr& after, payload own) {
   std::lock_guard guard(mutex_);
-  for (auto at = steps_.lower_bound({before->id, after->id, {}}); at != steps_.end(); ++at) {
-    if (at->first.before != before->id || at->first.after != after->id) break;
-    if (at->second->state == after) return at->second->gradient;
-  }
-  return own;
+  const auto [first, last] = steps_.equal_range({before->id, after->id});
+  const auto found =
+      std::find_if(first, last, [&](const auto& one) { return one.second->state == after; });
+  return found == last ? own : found->second->gradient;
 }
 
 void state_pool::remember(const state_ptr& state) {

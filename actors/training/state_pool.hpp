@@ -62,9 +62,17 @@ public:
 private:
   struct key {
     state_id before, after;
-    id128 gradient;
     auto operator<=>(const key&) const = default;
   };
+
+  struct slot {
+    payload gradient;
+    state_ptr state;
+    std::exception_ptr thrown;
+    bool computing() const noexcept { return !state && !thrown; }
+  };
+  /// The step from these states by a gradient of the same bits. nullptr: no thread has begun one.
+  std::shared_ptr<slot> step_by(const key& which, const payload& gradient) const;
 
   std::shared_ptr<const workload> work_;
   bool share_;
@@ -76,14 +84,9 @@ private:
   std::mutex mutex_;
   std::condition_variable computed_;
   state_ptr initial_, best_;
-  struct slot {
-    state_ptr state;
-    payload gradient;
-    std::exception_ptr thrown;
-    bool computing() const noexcept { return !state && !thrown; }
-  };
-  std::map<key, std::shared_ptr<slot>> steps_;
-  std::deque<key> order_; // oldest first
+  using steps = std::multimap<key, std::shared_ptr<slot>>;
+  steps steps_;
+  std::deque<steps::iterator> order_; // oldest first
   std::map<state_id, std::weak_ptr<const model_state>> known_;
   std::mutex roots_mutex_; // held while a root is computed, so that others wait for it
   std::map<const model_state*, std::pair<std::weak_ptr<const model_state>, id128>> roots_;

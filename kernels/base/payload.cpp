@@ -6,6 +6,7 @@
 
 #include <bit>
 #include <cstdlib>
+#include <cstring>
 #include <new>
 #include <utility>
 
@@ -46,6 +47,12 @@ payload payload::shared(std::shared_ptr<const void> owner, std::span<const std::
 std::span<const std::byte> payload::bytes() const {
   SHOAL_CHECK(!is_size_only(), "a size-only payload has no bytes");
   return {data_, size_};
+}
+
+bool payload::operator==(const payload& other) const noexcept {
+  if (size_ != other.size_) return false;
+  if (size_ == 0 || data_ == other.data_) return true;
+  return data_ && other.data_ && std::memcmp(data_, other.data_, size_) == 0;
 }
 
 std::span<const float> payload::floats() const {

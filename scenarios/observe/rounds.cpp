@@ -5,7 +5,6 @@
 #include "actors/reasons.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 namespace shoal::scenarios {
 
@@ -16,13 +15,6 @@ namespace {
 
 constexpr std::size_t kept_rounds = 64;           // final rounds that a late member still finds
 constexpr std::uint64_t epochs_with_retries = 16; // epochs for which retries are recognized
-
-/// Whether two payloads hold the same bits. Payloads of a size only are equal if their sizes are.
-bool same_bits(const payload& a, const payload& b) {
-  if (a.same_memory(b)) return true;
-  if (a.size() != b.size() || a.is_size_only() != b.is_size_only()) return false;
-  return std::memcmp(a.bytes().data(), b.bytes().data(), a.size()) == 0;
-}
 
 bool same_part(const actors::part_outcome& a, const actors::part_outcome& b) {
   return a.begin == b.begin && a.end == b.end && a.weight == b.weight && a.senders == b.senders;
@@ -125,7 +117,7 @@ void round_book::ended(duration time, actors::peer_id peer, const actors::round_
       in.what.mean = what.values;
     } else {
       // The comparison happens now, so that only one member's copy has to be kept.
-      who.same_values = same_bits(in.what.mean, what.values);
+      who.same_values = in.what.mean == what.values;
       who.same_parts = std::equal(what.parts.begin(), what.parts.end(), in.what.parts.begin(),
                                   in.what.parts.end(), same_part);
     }

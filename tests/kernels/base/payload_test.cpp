@@ -33,6 +33,19 @@ TEST_CASE("bytes that were read from elsewhere show the floats that were written
   CHECK(p.floats()[1] == -1e30F);
 }
 
+TEST_CASE("payloads are equal by their bytes, and size-only ones by their size") {
+  const payload a(std::vector<float>{1, 2}), same(std::vector<float>{1, 2}),
+      other(std::vector<float>{1, 3});
+  CHECK(a == same);
+  CHECK(a != other);
+  CHECK(a != a.slice(0, 4));
+  CHECK(payload::size_only(8) == payload::size_only(8));
+  CHECK(payload::size_only(8) != payload::size_only(4));
+  CHECK(payload::size_only(8) != a);
+  CHECK(a != payload::size_only(8));
+  CHECK(payload{} == a.slice(8, 0));
+}
+
 TEST_CASE("a slice shares memory and outlives the payload from which it was cut") {
   payload slice;
   {
