@@ -29,7 +29,7 @@ struct conduct_options {
   std::uint64_t every_epochs = 1;    ///< the host strikes in every so many epochs from there on
   attacker_knowledge knows = attacker_knowledge::colluders;
   /// The knowledge that the attackers of a group share; the runner sets it.
-  std::shared_ptr<collusion> with;
+  std::shared_ptr<collusion> with{};
   bool operator==(const conduct_options&) const = default;
 };
 

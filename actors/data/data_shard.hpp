@@ -70,15 +70,15 @@ struct data_shard_config {
   /// The shard believes verdicts of proven rounds with at least this many members. 0: of none. In a
   /// smaller group, a few hostile members are a majority, and each member's signature is genuine.
   std::uint64_t judging_members = 0;
-  caf::actor dht; ///< DHT node of this host; empty: the shard publishes nothing
+  caf::actor dht{}; ///< DHT node of this host; empty: the shard publishes nothing
   duration record_lifetime = std::chrono::minutes{1};
-  replica_config replication;
+  replica_config replication{};
   /// Says which hosts are replicas. Required if there are replicas.
-  shard_finder find_shard;
+  shard_finder find_shard{};
   /// How long a dialling for another peer may take (actors/reachability.hpp).
   duration dial_timeout = std::chrono::seconds{2};
   /// The current role, for observers outside the actor; may be null.
-  std::shared_ptr<std::atomic<replica_role>> role;
+  std::shared_ptr<std::atomic<replica_role>> role{};
 };
 
 class data_shard : public protocol_actor {

@@ -25,7 +25,7 @@ struct index_state {
   peer_id peer = 0;
   duration expires{};      ///< leased only
   std::uint64_t epoch = 0; ///< committed and partial only, as are the fields below
-  group_id group;
+  group_id group{};
   std::uint32_t parts_included = 0, parts_total = 0;
 
   bool is_final() const noexcept { return state == kind::committed || state == kind::partial; }

@@ -12,7 +12,7 @@ namespace shoal::actors {
 struct diloco_options {
   std::uint64_t quorum = 0; ///< members that close a round after `grace`; 0: all that are expected
   duration grace{};
-  std::vector<round_codecs> codecs; ///< by fragment
+  std::vector<round_codecs> codecs{}; ///< by fragment
 };
 
 } // namespace shoal::actors

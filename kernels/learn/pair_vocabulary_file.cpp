@@ -1,6 +1,9 @@
 #include "kernels/learn/pair_vocabulary_file.hpp"
 
 #include "kernels/learn/formats/tokenizer_json.hpp"
+#include "kernels/learn/tokenizer/special_tokens.hpp"
+
+#include <fmt/format.h>
 
 #include <memory>
 #include <string>
@@ -15,20 +18,20 @@ result<pair_vocabulary> load_pair_vocabulary(const std::filesystem::path& path,
     auto loaded = load_tokenizer_json(path);
     if (!loaded) return failure{loaded.error()};
     const auto codec = std::make_shared<const tokenizer>(std::move(*loaded));
-    struct special {
-      const char *name, *other;
-      token_id pair_vocabulary::*member;
+    struct needed {
+      const special_names& names;
+      token_id& into;
     };
-    for (const auto& [name, other, member] :
-         {special{"[CLS]", "<s>", &pair_vocabulary::start},
-          special{"[SEP]", "</s>", &pair_vocabulary::separator},
-          special{"[MASK]", "<mask>", &pair_vocabulary::mask}}) {
-      auto found = codec->find(name);
-      if (!found) found = codec->find(other);
+    for (const auto& [names, into] :
+         {needed{special::start, out.start}, needed{special::separator, out.separator},
+          needed{special::mask, out.mask}}) {
+      auto found = codec->find(names[0]);
+      if (!found) found = codec->find(names[1]);
       if (!found)
-        return failure{"tokenizer: '" + path.string() + "' has neither " + name + " nor " + other +
-                       ", which samples with masks need"};
-      out.*member = *found;
+        return failure{
+            fmt::format("tokenizer: '{}' has neither {} nor {}, which samples with masks need",
+                        path.string(), names[0], names[1])};
+      into = *found;
     }
     out.codec = codec;
     out.space_between_words = false;

@@ -25,8 +25,8 @@ struct summary {
   struct round_totals {
     std::uint64_t ok = 0, partial = 0, split = 0, failed = 0;
     std::map<std::string, std::uint64_t> by_reason;
-    std::optional<double>
-        mean_seconds; ///< mean duration of the rounds that at least one member completed
+    /// The mean duration of the rounds that at least one member completed.
+    std::optional<double> mean_seconds{};
     bool operator==(const round_totals&) const = default;
   };
   struct sent_bytes {

@@ -11,7 +11,7 @@ namespace shoal::python {
 std::vector<python_option> options_of(const py::dict& from) {
   std::vector<python_option> out;
   for (const auto& [key, value] : from) {
-    python_option one{py::cast<std::string>(key), {}};
+    python_option one{py::cast<std::string>(key), false};
     if (one.name == "kind" || one.name.empty())
       throw py::value_error(fmt::format("'{}' cannot name an option", one.name));
     if (py::isinstance<py::bool_>(value))

@@ -1,10 +1,10 @@
 #include "kernels/learn/formats/tokenizer_config.hpp"
 
+#include "kernels/learn/tokenizer/special_tokens.hpp"
+
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <array>
-#include <string_view>
 
 namespace shoal::learn {
 
@@ -12,13 +12,13 @@ namespace {
 
 struct role {
   const char* name;
-  std::array<std::string_view, 2> tokens;
+  special_names tokens;
 };
 constexpr std::array roles{
-    role{"bos_token", {"[CLS]", "<s>"}},      role{"eos_token", {"[SEP]", "</s>"}},
-    role{"unk_token", {"<unk>", "[UNK]"}},    role{"sep_token", {"[SEP]", "</s>"}},
-    role{"pad_token", {"<pad>", "[PAD]"}},    role{"cls_token", {"[CLS]", "<s>"}},
-    role{"mask_token", {"[MASK]", "<mask>"}},
+    role{"bos_token", special::start},   role{"eos_token", special::separator},
+    role{"unk_token", special::unknown}, role{"sep_token", special::separator},
+    role{"pad_token", special::padding}, role{"cls_token", special::start},
+    role{"mask_token", special::mask},
 };
 
 } // namespace
@@ -28,9 +28,7 @@ std::string tokenizer_config_json(const tokenizer_description& of, std::int64_t 
                              {"model_max_length", longest}};
   for (const auto& role : roles)
     for (const auto& each : of.added) {
-      if (!each.special ||
-          std::find(role.tokens.begin(), role.tokens.end(), each.content) == role.tokens.end())
-        continue;
+      if (!each.special || !names(role.tokens, each.content)) continue;
       out[role.name] = {{"__type", "AddedToken"},          {"content", each.content},
                         {"single_word", each.single_word}, {"lstrip", each.strip_left},
                         {"rstrip", each.strip_right},      {"normalized", each.normalized}};

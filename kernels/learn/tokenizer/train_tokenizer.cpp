@@ -1,6 +1,7 @@
 #include "kernels/learn/tokenizer/train_tokenizer.hpp"
 
 #include "kernels/base/check.hpp"
+#include "kernels/learn/tokenizer/special_tokens.hpp"
 #include "kernels/learn/tokenizer/unicode.hpp"
 
 #include <algorithm>
@@ -41,10 +42,11 @@ std::string_view without_spaces_around(std::string_view line) {
 tokenizer_description albert_pipeline(text_rules rules, bool lower_case) {
   tokenizer_description out;
   token_id id = 0;
-  for (const char* content : {"<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]"}) {
+  for (const auto& names :
+       {special::padding, special::unknown, special::start, special::separator, special::mask}) {
     added_token token;
     token.id = id++;
-    token.content = content;
+    token.content = names[0];
     token.special = true;
     out.added.push_back(std::move(token));
   }
@@ -57,9 +59,10 @@ tokenizer_description albert_pipeline(text_rules rules, bool lower_case) {
     out.splitters.push_back(each);
   }
   using kind = template_part::kind;
-  const template_part begin{kind::token, "[CLS]", {2}, 0}, first{kind::first, {}, {}, 0},
-      end{kind::token, "[SEP]", {3}, 0}, second{kind::second, {}, {}, 1},
-      second_end{kind::token, "[SEP]", {3}, 1};
+  const std::string start(special::start[0]), separator(special::separator[0]);
+  const template_part begin{kind::token, start, {2}, 0}, first{kind::first, {}, {}, 0},
+      end{kind::token, separator, {3}, 0}, second{kind::second, {}, {}, 1},
+      second_end{kind::token, separator, {3}, 1};
   out.single = {begin, first, end};
   out.pair = {begin, first, end, second, second_end};
   out.decoder = decoder_kind::metaspace;
