@@ -52,7 +52,8 @@ bool cuts_off(fault_kind what) {
 }
 
 duration job_before_following(const scenario& what) {
-  if (!traits_of(what).computes_meanwhile) return {};
+  // An audit computes as long as a contribution, and goes on during the next rounds.
+  if (!traits_of(what).computes_meanwhile && what.security.kind != security_kind::btard) return {};
   double job = 0;
   for (const auto& [name, device] : what.devices)
     job = std::max(job, static_cast<double>(what.training.micro_batch) / device.samples_per_second *

@@ -81,9 +81,9 @@ struct run_outcome {
   std::string text_prompt, text_before, text_after; ///< text samples of a model that writes text
 };
 
-/// Returns the longest compute job of a peer that computes during rounds. Such a peer finishes its
-/// current job before it applies an average or follows the other peers. Zero for methods whose
-/// peers wait for their rounds.
+/// Returns the longest compute job of a peer that computes during rounds, be it for its next
+/// contribution or for an audit. Such a peer finishes its current job before it applies an average
+/// or follows the other peers. Zero if peers wait for their rounds and audit nobody.
 duration job_before_following(const scenario& what);
 
 class runner {

@@ -45,6 +45,7 @@ constexpr found all[] = {
     {"btard-934", 70,
      "one secret that came late kept honest members from their audits, and they all sat out"},
     {"btard-279", 22, "hosts did not hear that a member they had banned was gone"},
+    {"btard-5008", 18, "an audit of seven minutes kept a peer from its next step"},
 };
 
 } // namespace
