@@ -90,7 +90,7 @@ result<task_result> evaluate_task(const task_texts& texts, const albert_config& 
   const auto tuned = fine_tune(model, std::move(start), *train, *dev, training);
 
   task_result out;
-  out.test = measured(texts.test, model.classes(tuned.parameters, *test));
+  out.test = measured(texts.test, model.predict(tuned.parameters, *test).classes);
   out.best_epoch = tuned.best_epoch;
   out.epochs = tuned.dev_losses.size();
   if (!tuned.dev_losses.empty())

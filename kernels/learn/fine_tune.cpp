@@ -106,34 +106,29 @@ double albert_classifier::gradient(std::span<const float> parameters,
   return loss / static_cast<double>(labels);
 }
 
-double albert_classifier::mean_loss(std::span<const float> parameters,
-                                    std::span<const albert_sample> samples) const {
-  double loss = 0;
-  by_chunks(samples, [&](std::span<const albert_sample> some, std::span<const std::size_t>) {
-    const auto batch = albert_batch_of(some, true);
-    loss += math_->losses(parameters, batch.input(), batch.targets()).sum();
-  });
-  return loss / static_cast<double>(std::max<std::size_t>(1, labels_in(samples, config_.head)));
-}
-
-std::vector<std::vector<token_id>>
-albert_classifier::classes(std::span<const float> parameters,
-                           std::span<const albert_sample> samples) const {
-  std::vector<std::vector<token_id>> out(samples.size());
+predictions albert_classifier::predict(std::span<const float> parameters,
+                                       std::span<const albert_sample> samples) const {
+  predictions out{0, std::vector<std::vector<token_id>>(samples.size())};
   const auto width = static_cast<std::size_t>(config_.classes);
   by_chunks(samples, [&](std::span<const albert_sample> some, std::span<const std::size_t> which) {
     const auto batch = albert_batch_of(some, true);
     const auto scores = math_->scores(parameters, batch.input(), batch.targets());
     const bool tokens = config_.head == albert_head::tokens;
     const auto& values = tokens ? scores.labels : scores.classes;
+    const auto& labels = tokens ? batch.labels : batch.classes;
     const auto time = static_cast<token_id>(batch.shape.time);
     for (std::size_t row = 0; row * width < values.size(); ++row) {
-      const auto begin = values.begin() + static_cast<std::ptrdiff_t>(row * width);
-      const auto best = std::max_element(begin, begin + static_cast<std::ptrdiff_t>(width)) - begin;
+      const auto of_classes = std::span(values).subspan(row * width, width);
+      const auto best = std::max_element(of_classes.begin(), of_classes.end());
       const auto sample = tokens ? static_cast<std::size_t>(batch.places[row] / time) : row;
-      out[which[sample]].push_back(static_cast<token_id>(best));
+      out.classes[which[sample]].push_back(static_cast<token_id>(best - of_classes.begin()));
+      double all = 0;
+      for (const float score : of_classes) all += std::exp(double{score} - double{*best});
+      out.mean_loss +=
+          std::log(all) + double{*best} - double{of_classes[static_cast<std::size_t>(labels[row])]};
     }
   });
+  out.mean_loss /= static_cast<double>(std::max<std::size_t>(1, labels_in(samples, config_.head)));
   return out;
 }
 
@@ -200,9 +195,9 @@ fine_tuned fine_tune(const albert_classifier& model, std::vector<float> paramete
       kernels::step(optimizer, static_cast<std::int64_t>(step), gradient, parameters,
                     std::span(state));
     }
-    const double loss = model.mean_loss(parameters, dev);
+    const auto [loss, classes] = model.predict(parameters, dev);
     out.dev_losses.push_back(loss);
-    if (options.score) out.dev_scores.push_back(options.score(model.classes(parameters, dev)));
+    if (options.score) out.dev_scores.push_back(options.score(classes));
     const double now = options.score ? -out.dev_scores.back() : loss;
     // A score can stand still for many epochs, in which the loss says that the model learns.
     const bool learns = best - now > options.threshold || lowest - loss > options.threshold;

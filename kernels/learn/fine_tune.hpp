@@ -23,6 +23,12 @@
 
 namespace shoal::learn {
 
+struct predictions {
+  double mean_loss = 0; ///< over all labels
+  /// The likeliest class of each labelled token of each sample, or of each sample (one value).
+  std::vector<std::vector<token_id>> classes;
+};
+
 /// An ALBERT with a classifier. The labels of a sample are the classes of its labelled tokens (head
 /// `tokens`), or its order is the class of the sample (head `sequence`).
 /// Thread safety: immutable; all functions may be called from several threads at once.
@@ -40,10 +46,8 @@ public:
   double gradient(std::span<const float> parameters, std::span<const albert_sample> samples,
                   double dropout, std::uint64_t seed, std::uint64_t step,
                   std::span<float> gradient) const;
-  double mean_loss(std::span<const float> parameters, std::span<const albert_sample> samples) const;
-  /// The likeliest class of each labelled token of each sample, or of each sample (one value).
-  std::vector<std::vector<token_id>> classes(std::span<const float> parameters,
-                                             std::span<const albert_sample> samples) const;
+  predictions predict(std::span<const float> parameters,
+                      std::span<const albert_sample> samples) const;
 
   /// The encoder's tensors from a pre-trained model, and a drawn classifier. Requires: `from` has
   /// the sizes of this model's encoder.

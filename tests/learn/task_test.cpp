@@ -115,13 +115,13 @@ void check_gradient(const albert_classifier& model, const std::vector<albert_sam
   auto parameters = albert_initial_parameters(model.config(), 2);
   std::vector<float> gradient(parameters.size());
   const auto loss = model.gradient(parameters, samples, 0, 1, 1, gradient);
-  CHECK(loss == doctest::Approx(model.mean_loss(parameters, samples)).epsilon(1e-6));
+  CHECK(loss == doctest::Approx(model.predict(parameters, samples).mean_loss).epsilon(1e-6));
   double squares = 0;
   for (const float g : gradient) squares += double{g} * g;
   const double size = 1e-3 / std::sqrt(squares);
   for (std::size_t i = 0; i < parameters.size(); ++i)
     parameters[i] -= static_cast<float>(size) * gradient[i];
-  CHECK(loss - model.mean_loss(parameters, samples) ==
+  CHECK(loss - model.predict(parameters, samples).mean_loss ==
         doctest::Approx(size * squares).epsilon(0.1));
 }
 
@@ -154,8 +154,8 @@ TEST_CASE("a classifier of whole texts has the gradient of its loss, and padding
     // Together, the short texts have the length of the longest one.
     const auto parameters = albert_initial_parameters(config, 3);
     double alone = 0;
-    for (const auto& one : samples) alone += model.mean_loss(parameters, std::vector{one});
-    CHECK(model.mean_loss(parameters, samples) == doctest::Approx(alone / 3).epsilon(1e-5));
+    for (const auto& one : samples) alone += model.predict(parameters, std::vector{one}).mean_loss;
+    CHECK(model.predict(parameters, samples).mean_loss == doctest::Approx(alone / 3).epsilon(1e-5));
   }
 }
 
