@@ -82,28 +82,17 @@ score_spread accuracy_in(const row& of) {
   return spread_of(of.results, [](const learn::task_result& one) { return one.test.accuracy; });
 }
 
-/// The checkpoints of a run, by their steps; or the one model. Errors: there is none.
+/// All models of a run, by their epochs, or the one model. The last one of a run that goes on is its
+/// last checkpoint. Errors: there is none.
 result<std::vector<fs::path>> models_in(const evaluate_arguments& a) {
-  auto file = scenarios::model_file(a.from);
-  if (!file) return failure{file.error()};
-  if (!a.every) return std::vector<fs::path>{*file};
-  const auto folder = fs::path(a.from) / "checkpoints";
-  std::error_code error;
-  std::vector<std::pair<std::uint64_t, fs::path>> found;
-  for (const auto& entry : fs::directory_iterator(folder, error)) {
-    const auto name = entry.path().stem().string();
-    if (entry.path().extension() != ".ckpt" || !name.starts_with("epoch-")) continue;
-    found.emplace_back(std::strtoull(name.c_str() + 6, nullptr, 10), entry.path());
-  }
-  if (found.empty())
+  const auto file = scenarios::model_file(a.from);
+  auto out = a.every ? scenarios::checkpoints_of(a.from) : std::vector<fs::path>{};
+  if (!file && out.empty()) return failure{file.error()};
+  if (a.every && out.empty())
     return failure{fmt::format("'{}' has no checkpoints; run the scenario with --set "
                                "training.checkpoint_every=N",
-                               folder.string())};
-  std::sort(found.begin(), found.end());
-  std::vector<fs::path> out;
-  out.reserve(found.size() + 1);
-  for (auto& [epoch, path] : found) out.push_back(std::move(path));
-  out.push_back(*file);
+                               a.from)};
+  if (file) out.push_back(*file);
   return out;
 }
 

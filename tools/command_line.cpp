@@ -107,8 +107,9 @@ std::string parse_error_text(const CLI::App& app, const CLI::ParseError& error) 
     return fmt::format("{}: '{}' is no number from {} to {}", part.str(1), part.str(2),
                        limit(part[3], part[4]), limit(part[5], part[6]));
   }
+  // Text needs no conversion.
   if (std::regex_match(said, part, std::regex(R"(Could not convert: (\S+) = (.*))")))
-    return fmt::format("{}: '{}' is not a value of this option", part.str(1), part.str(2));
+    return fmt::format("{}: '{}' is no number", part.str(1), part.str(2));
   if (dynamic_cast<const CLI::RequiredError*>(&error) == nullptr) return said;
   const CLI::App& command = innermost(app);
   std::string form = "shoal" + help_for(app).substr(4);
