@@ -27,10 +27,13 @@
 #pragma once
 
 #include "actors/dht/messages.hpp"
+#include "actors/pipeline/batch_part.hpp"
+#include "actors/pipeline/known_stages.hpp"
 #include "actors/pipeline/messages.hpp"
 #include "actors/pipeline/micro_batch.hpp"
 #include "actors/pipeline/observations.hpp"
 #include "actors/pipeline/pipeline_record.hpp"
+#include "actors/pipeline/sent_tasks.hpp"
 #include "actors/pipeline/stage_audit.hpp"
 #include "actors/pipeline/stage_model.hpp"
 #include "actors/pipeline/stage_wiring.hpp"
@@ -42,7 +45,6 @@
 
 #include <caf/actor_addr.hpp>
 
-#include <array>
 #include <chrono>
 #include <functional>
 #include <map>
@@ -97,27 +99,6 @@ private:
   enum timer : std::uint32_t { refresh_timer, task_timer, shard_timer, audit_timer };
   template <class Peer>
   friend class shard_io;
-  struct known_peer {
-    caf::actor address;
-    std::uint32_t stage = 0;
-    std::uint64_t epoch = 0;
-    state_id state;
-    bool watched = false;
-  };
-  /// A task on its way, by the token of its timer.
-  struct flight {
-    std::uint64_t number = 0;
-    micro_batch::task task;
-    peer_id peer = 0;
-    duration sent{}, until{};
-  };
-
-  /// The course of a micro-batch that is not done.
-  struct course {
-    duration begun{};
-    std::vector<pass_task> tasks;
-    std::map<std::uint64_t, std::uint32_t> tries; // by the token of the task
-  };
   /// An output that other peers compute again, by the number that they see.
   struct running_audit {
     stage_audit of;
@@ -141,12 +122,6 @@ private:
   void on_down(const caf::actor_addr& whom) override;
 
   void decide();
-  /// By stage; none for a stage without a peer.
-  std::vector<std::optional<std::uint64_t>> highest_epochs() const;
-  /// Whether a peer of the stage has made the step of the batch.
-  bool stepped(std::uint32_t stage) const;
-  /// The id of the whole model's state; zero if the records have not shown all of it.
-  state_id whole_at(std::uint64_t epoch) const;
   void begin_batch(std::uint64_t epoch);
   void close_batch();
   /// No stages: all of them.
@@ -172,9 +147,8 @@ private:
   void close_if_done();
   void dispatch(micro_batch& pass, micro_batch::task what);
   std::set<peer_id> banned();
-  void note_course(const micro_batch& pass);
-  void note_failure(const flight& of, task_failure why);
-  void fail(flight of, task_failure why);
+  void note_failure(std::uint64_t number, micro_batch::task what, task_failure why);
+  void fail(std::uint64_t number, micro_batch::task what, peer_id by, task_failure why);
   void lose(peer_id peer, std::uint32_t stage);
   void ban(peer_id peer, duration time);
   stage_task task_of(const micro_batch& pass, micro_batch::task what);
@@ -186,15 +160,12 @@ private:
   void end_audit(std::map<std::uint64_t, running_audit>::iterator audit, audit_end how);
   void convict(const running_audit& audit);
   void task_ended(std::map<std::uint64_t, micro_batch>::iterator pass);
-  duration timeout_of(micro_batch::task what) const;
-  void took(const flight& of);
-  std::uint64_t token_of(std::uint64_t number, micro_batch::task what) const;
 
   pipeline_trainer_config options_;
   std::uint64_t epoch_ = 0, closed_ = 0;
-  std::uint64_t model_epoch_ = 0; // the last one that an observer has heard of
-  std::uint64_t part_ = 0;        // samples of the last part that was closed
-  trainer_record told_;           // the last one
+  std::uint64_t model_epoch_ = 0;  // the last one that an observer has heard of
+  std::uint64_t told_samples_ = 0; // of the last part that was closed
+  trainer_record told_;            // the last one
   // Stages that have lost gradients of the batch since it was closed.
   std::set<std::uint32_t> reopened_;
   bool joined_ = false, draining_ = false;
@@ -209,25 +180,18 @@ private:
   enum class progress : std::uint8_t { none, open, closed };
   progress at_ = progress::none;
   bool reported_ = false; // the batch was closed once
-  std::uint64_t next_sample_ = 0, end_sample_ = 0, first_sample_ = 0;
+  batch_part part_;
   std::uint64_t numbers_ = 0;
   std::map<std::uint64_t, micro_batch> passes_;
-  std::set<std::uint64_t> open_;                              // the micro-batches that are not done
-  bool waits_ = false;                                        // a task found no peer
-  std::map<std::uint64_t, double> losses_;                    // by micro-batch
-  std::map<std::uint64_t, std::vector<sample_range>> ranges_; // by micro-batch
-  std::set<std::uint64_t> trained_;                           // micro-batches that have been done
-  std::map<std::uint64_t, std::vector<state_id>> ids_;        // the stages' states, by epoch
-  std::vector<peer_id> trainers_;                             // with a record, ascending
+  std::set<std::uint64_t> open_;  // the micro-batches that are not done
+  bool waits_ = false;            // a task found no peer
+  std::vector<peer_id> trainers_; // with a record, ascending
   std::uint64_t repeated_ = 0;
-  std::map<peer_id, known_peer> peers_;
+  known_stages stages_;
   std::map<peer_id, duration> bans_; // until then
   std::map<std::uint64_t, running_audit> audits_;
-  std::map<std::uint64_t, course> courses_; // by micro-batch
-  slowest_micro_batch slowest_;             // in this batch
   std::vector<stage_wiring> wiring_;
-  std::map<std::uint64_t, flight> flights_;
-  std::vector<std::array<duration, 2>> took_; // by stage, forward and backward: mean of an answer
+  sent_tasks sent_;
   rng audit_draws_;
 };
 
