@@ -82,8 +82,8 @@ score_spread accuracy_in(const row& of) {
   return spread_of(of.results, [](const learn::task_result& one) { return one.test.accuracy; });
 }
 
-/// All models of a run, by their epochs, or the one model. The last one of a run that goes on is its
-/// last checkpoint. Errors: there is none.
+/// All models of a run, by their epochs, or the one model. The last one of a run that goes on is
+/// its last checkpoint. Errors: there is none.
 result<std::vector<fs::path>> models_in(const evaluate_arguments& a) {
   const auto file = scenarios::model_file(a.from);
   auto out = a.every ? scenarios::checkpoints_of(a.from) : std::vector<fs::path>{};

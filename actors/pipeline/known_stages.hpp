@@ -1,5 +1,5 @@
-// What a trainer knows of a pipeline's stages from their records in the DHT: the peers with their
-// epochs, and the ids of the stages' states. No actor and no clock.
+// A trainer knows a pipeline's stages from their records in the DHT: the peers with their epochs,
+// and the ids of the states. No actor and no clock.
 #pragma once
 
 #include "actors/ids.hpp"

@@ -164,7 +164,7 @@ private:
   pipeline_trainer_config options_;
   std::uint64_t epoch_ = 0, closed_ = 0;
   std::uint64_t model_epoch_ = 0;  // the last one that an observer has heard of
-  std::uint64_t told_samples_ = 0; // of the last part that was closed
+  std::uint64_t told_samples_ = 0; // the size of the last part that was closed
   trainer_record told_;            // the last one
   // Stages that have lost gradients of the batch since it was closed.
   std::set<std::uint32_t> reopened_;

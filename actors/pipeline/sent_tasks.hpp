@@ -55,7 +55,7 @@ public:
 
   /// Every hop of the micro-batch has counted.
   void done(const micro_batch& which, std::uint64_t epoch, duration now);
-  /// Of those that are done since the last call; none if there was none.
+  /// The slowest one that is done since the last call; none if no micro-batch is.
   std::optional<slowest_micro_batch> take_slowest();
 
 private:
@@ -73,7 +73,7 @@ private:
   std::map<std::uint64_t, one> sent_;       // by token
   std::map<std::uint64_t, course> courses_; // by micro-batch
   slowest_micro_batch slowest_;
-  std::vector<std::array<duration, 2>> means_; // of an answer's time, by stage
+  std::vector<std::array<duration, 2>> means_; // a mean answer's time, by stage
 };
 
 } // namespace shoal::actors

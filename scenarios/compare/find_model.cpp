@@ -31,9 +31,10 @@ result<fs::path> model_file(const fs::path& path) {
                                "is '{}'",
                                path.string(), saved.back().string())};
   if (!fs::exists(path / "run.yaml", error))
-    return failure{fmt::format("'{}' has no final.ckpt, and is no directory of a run. Name the file "
-                               "of a model, or the directory of a run",
-                               path.string())};
+    return failure{
+        fmt::format("'{}' has no final.ckpt, and is no directory of a run. Name the file "
+                    "of a model, or the directory of a run",
+                    path.string())};
   if (auto run = require_history(path, "model"); !run) return failure{run.error()};
   if (const auto yaml = read_file(path / "run.yaml")) {
     const auto options = option_values(parse_document(*yaml));

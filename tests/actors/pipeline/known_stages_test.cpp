@@ -1,4 +1,4 @@
-// actors/pipeline/known_stages: what a trainer knows from the records of stages.
+// actors/pipeline/known_stages: records of stages show their peers and the ids of states.
 #include "actors/pipeline/known_stages.hpp"
 #include "actors/pipeline/staged_workload.hpp"
 

@@ -17,8 +17,7 @@ using kind = micro_batch::task_kind;
 namespace {
 
 sent_tasks two_stages() {
-  auto model = stage_model::make(five_layers(), learn::even_cut(5, 2), read_batch).value();
-  return {std::make_shared<const stage_model>(std::move(model)), 30s, 75s};
+  return {stage_model::make(five_layers(), learn::even_cut(5, 2), read_batch).value(), 30s, 75s};
 }
 
 const micro_batch::task forward{kind::forward, 0}, backward{kind::backward, 0};
