@@ -19,7 +19,7 @@ struct columns {
 };
 
 result<columns> columns_of(std::string_view first_line, const std::string& name) {
-  const auto fields = split(first_line, '\t');
+  const auto fields = shoal::split(first_line, '\t');
   const auto place = [&](std::string_view of) {
     return static_cast<std::size_t>(std::find(fields.begin(), fields.end(), of) - fields.begin());
   };
@@ -42,7 +42,7 @@ public:
   result<labelled_file> read(std::string_view contents) {
     if (contents.starts_with("\xef\xbb\xbf")) contents.remove_prefix(3);
     std::size_t number = 0;
-    for (auto line : split(contents, '\n')) {
+    for (auto line : shoal::split(contents, '\n')) {
       ++number;
       if (line.ends_with('\r')) line.remove_suffix(1);
       if (number == 1 && kind_ == task_kind::classification) {
@@ -73,7 +73,7 @@ private:
   }
 
   void take(std::string_view line, std::size_t number) {
-    const auto fields = split(line, '\t');
+    const auto fields = shoal::split(line, '\t');
     const auto most = kind_ == task_kind::ner ? 1 : std::max(columns_.label, columns_.text);
     if (fields.size() <= most) {
       ++out_.left_out;
