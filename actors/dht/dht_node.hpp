@@ -161,6 +161,7 @@ private:
     std::map<std::uint64_t, search> searches;
     std::map<std::string, std::uint64_t> search_of;
     std::map<key256, std::string> certificates; // by the owner; each was verified
+    std::vector<proof> later; // verdicts about groups that the host does not know, oldest first
     std::uint64_t next_token = 1;
     bool serves, flush_planned = false;
     duration next_refresh, last_handled{};
@@ -183,6 +184,7 @@ private:
   void on_proof(const proof& what);
   void on_evidence(const evidence& what);
   void on_verdict(const verdict& what);
+  void judge_again();
   void pass_on(const proof& what);
   void publish(const std::string& key, record entry, bool withdrawn);
 

@@ -20,6 +20,8 @@ constexpr std::size_t most_pings = 1;
 constexpr auto ping_silence = std::chrono::seconds(60);
 // The time after which data about an unused key is dropped.
 constexpr auto idle_lifetime = std::chrono::minutes(2);
+// The limit for the verdicts about unknown groups. Anybody can make up a group.
+constexpr std::size_t most_later = 64;
 
 } // namespace
 
@@ -176,6 +178,7 @@ void dht_node::maintain() {
   drop_own_records();
   drop_idle_keys();
   drop_unused_certificates();
+  judge_again();
   if (!state_->entry.has_joined()) return;
   renew_own_records();
   republish_kept_records();
@@ -287,16 +290,32 @@ void dht_node::fill_table() {
 /// Every host has a DHT node, so the nodes carry proofs. Each one passes a proof on once, to its
 /// contacts and to those that come later.
 void dht_node::on_proof(const proof& what) {
+  auto& later = state_->later;
+  // A host hears of one verdict from each of its neighbours.
+  if (std::find(later.begin(), later.end(), what) != later.end()) return;
   switch (here().ban(what)) {
   case ban_result::wrong:
     return sender_misbehaves("evidence that proves nothing");
   case ban_result::known:
+    return;
   case ban_result::later:
+    if (later.size() >= most_later) later.erase(later.begin());
+    later.push_back(what);
     return;
   case ban_result::banned:
     return pass_on(what);
   }
 }
+
+/// Looks at the verdicts whose groups the host did not know.
+void dht_node::judge_again() {
+  for (const auto& each : std::exchange(state_->later, {})) {
+    const auto found = here().ban(each);
+    if (found == ban_result::later) state_->later.push_back(each);
+    if (found == ban_result::banned) pass_on(each);
+  }
+}
+
 void dht_node::on_evidence(const evidence& what) {
   on_proof(what);
 }

@@ -1,5 +1,6 @@
 // The members of the groups that a host knows, from its own rounds and from the chain of its
-// branch. A verdict about another group waits until the host knows that group. A plain table.
+// branch. A verdict about another group proves nothing yet: the host's DHT node keeps it until the
+// host knows that group. A plain table.
 #pragma once
 
 #include "actors/averaging/messages.hpp"
@@ -25,43 +26,30 @@ inline std::vector<key256> keys_of(const group_begun& roster) {
 
 class known_groups {
 public:
-  static constexpr std::size_t most_groups = 1024, most_waiting = 64;
+  static constexpr std::size_t most_groups = 1024;
 
-  /// Remembers the keys of a group's members, in the order of its roster. Returns the verdicts that
-  /// have waited for them.
-  std::vector<verdict> remember(const group_id& group, std::vector<key256> members) {
-    if (!members_.emplace(group, std::move(members)).second) return {};
+  /// Remembers the keys of a group's members, in the order of its roster.
+  void remember(const group_id& group, std::vector<key256> members) {
+    if (!members_.emplace(group, std::move(members)).second) return;
     order_.push_back(group);
     if (order_.size() > most_groups) {
       members_.erase(order_.front());
       order_.pop_front();
     }
-    std::vector<verdict> out;
-    std::erase_if(waiting_, [&](const verdict& one) {
-      if (one.group != group) return false;
-      out.push_back(one);
-      return true;
-    });
-    return out;
   }
-  /// Says whether the proof bans its culprit. A verdict about a group that the host does not know
-  /// waits; the oldest one is dropped if there are too many.
-  ban_result examine(const proof& what, const signature_check& is_signed_by) {
+  /// Says whether the proof bans its culprit.
+  ban_result examine(const proof& what, const signature_check& is_signed_by) const {
     if (!holds(what, is_signed_by)) return ban_result::wrong;
     const auto* judged = std::get_if<verdict>(&what);
     if (judged == nullptr) return ban_result::banned;
     const auto found = members_.find(judged->group);
-    if (found != members_.end())
-      return check(*judged, found->second, is_signed_by) ? ban_result::banned : ban_result::wrong;
-    if (waiting_.size() >= most_waiting) waiting_.pop_front();
-    waiting_.push_back(*judged);
-    return ban_result::later;
+    if (found == members_.end()) return ban_result::later;
+    return check(*judged, found->second, is_signed_by) ? ban_result::banned : ban_result::wrong;
   }
 
 private:
   std::map<group_id, std::vector<key256>> members_;
   std::deque<group_id> order_; // oldest first
-  std::deque<verdict> waiting_;
 };
 
 } // namespace shoal::actors

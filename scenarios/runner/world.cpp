@@ -244,12 +244,8 @@ actors::ban_result world::emulated_host::ban_by(const actors::proof& what) {
 
 void world::emulated_host::remember_group(const actors::group_id& group,
                                           std::vector<actors::key256> members) {
-  std::vector<actors::verdict> waited;
-  {
-    std::lock_guard guard(groups_mutex_);
-    waited = groups_.remember(group, std::move(members));
-  }
-  for (auto& one : waited) ban(std::move(one));
+  std::lock_guard guard(groups_mutex_);
+  groups_.remember(group, std::move(members));
 }
 
 world::world(world_options options)

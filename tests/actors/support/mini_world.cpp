@@ -59,7 +59,7 @@ ban_result mini_host::ban(const proof& what) {
 }
 
 void mini_host::remember_group(const group_id& group, std::vector<key256> members) {
-  for (auto& one : groups.remember(group, std::move(members))) ban(std::move(one));
+  groups.remember(group, std::move(members));
 }
 
 bool mini_host::refuses(const caf::strong_actor_ptr& sender) const noexcept {

@@ -1,8 +1,10 @@
+#include "actors/dht/dht_node.hpp"
 #include "actors/trust/known_groups.hpp"
 #include "actors/trust/proof.hpp"
 #include "actors/trust/verdict.hpp"
 #include "tests/actors/support/certificates.hpp"
 
+#include <caf/send.hpp>
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -15,6 +17,7 @@
 using namespace shoal;
 using namespace shoal::actors;
 using namespace shoal::actors::testing;
+using namespace std::chrono_literals;
 
 namespace {
 
@@ -161,14 +164,36 @@ TEST_CASE("verdict: a host believes a verdict only about a group that it knows")
   known_groups swapped;
   swapped.remember(against.group, others);
   CHECK(swapped.examine(against, c.check()) == ban_result::wrong);
-  // The verdict has waited.
-  CHECK(groups.remember({7, 7}, c.keys()).empty());
-  const auto waited = groups.remember(against.group, c.keys());
-  REQUIRE(waited.size() == 1);
-  CHECK(groups.examine(waited[0], c.check()) == ban_result::banned);
+  groups.remember({7, 7}, c.keys());
+  CHECK(groups.examine(against, c.check()) == ban_result::later);
+  groups.remember(against.group, c.keys());
+  CHECK(groups.examine(against, c.check()) == ban_result::banned);
   auto forged = against;
   ++forged.by[0].by.r.a;
   CHECK(groups.examine(forged, c.check()) == ban_result::wrong);
+}
+
+TEST_CASE("verdict: a host that learns of the group later bans, and tells the others") {
+  court c;
+  const auto node = [&](std::size_t m, std::vector<caf::actor> bootstraps) {
+    dht_config config;
+    config.bootstraps = std::move(bootstraps);
+    auto made = c.world.spawn<dht_node>(*c.members[m].on, config);
+    c.world.run_for(5s);
+    return made;
+  };
+  const auto first = node(0, {}), second = node(2, {first});
+  const auto against = c.against(3, {0, 1, 2, 4});
+  const auto culprit = member_of(against.culprit);
+  c.members[2].on->remember_group(against.group, c.keys());
+  for (int i = 0; i < 2; ++i) caf::send_as(c.members[1].address, first, against);
+  c.world.run_for(1min);
+  CHECK_FALSE(c.members[0].on->is_banned(culprit));
+  c.members[0].on->remember_group(against.group, c.keys());
+  c.world.run_for(1min);
+  CHECK(c.members[0].on->is_banned(culprit));
+  CHECK(c.members[2].on->is_banned(culprit));
+  CHECK(c.world.observed<misbehaved>().empty());
 }
 
 TEST_CASE("verdict: its line is read back, and a changed line is refused or proves nothing") {
