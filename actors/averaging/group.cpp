@@ -391,6 +391,9 @@ peer_id group_actor::peer_of(const caf::strong_actor_ptr& address) const {
 member_id group_actor::member_of(const caf::strong_actor_ptr& address) const {
   return here().member_of(address);
 }
+bool group_actor::is_banned(const member_id& who) const {
+  return here().is_banned(who);
+}
 signature group_actor::sign(const digest& statement) const {
   return here().sign(statement);
 }

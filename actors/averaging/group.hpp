@@ -128,6 +128,7 @@ private:
   std::int64_t utc_ns() const override;
   peer_id peer_of(const caf::strong_actor_ptr& address) const override;
   member_id member_of(const caf::strong_actor_ptr& address) const override;
+  bool is_banned(const member_id& who) const override;
   signature sign(const digest& statement) const override;
   bool is_signed_by(const key256& key, const digest& statement, const signature& by) const override;
   void suspect(peer_id culprit, std::string why) override;

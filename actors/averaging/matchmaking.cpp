@@ -77,6 +77,11 @@ bool matchmaking::is_bad(const caf::actor& address) const {
                                               caf::actor_cast<caf::strong_actor_ptr>(address)));
 }
 
+bool matchmaking::sits_out(const caf::actor& address) const {
+  return !request_.sit_out.empty() &&
+         request_.sit_out.contains(io_.member_of(caf::actor_cast<caf::strong_actor_ptr>(address)));
+}
+
 bool matchmaking::is_new(const member_info& who) const {
   return who.weight > 0 && request_.on_probation && request_.on_probation->has(member_of(who.key));
 }
@@ -106,7 +111,8 @@ void matchmaking::expect(const std::vector<expected_peer>& peers, std::uint64_t 
   known_samples_ = known_samples;
   auto before = std::exchange(expected_, {});
   for (const auto& peer : peers) {
-    if (peer.peer == self_.peer || !is_of(peer.peer, peer.address) || is_gone(peer.address))
+    if (peer.peer == self_.peer || !is_of(peer.peer, peer.address) || is_gone(peer.address) ||
+        sits_out(peer.address))
       continue;
     expected_[peer.peer] = peer.address;
     if (auto known = before.find(peer.peer); known == before.end() || known->second != peer.address)
@@ -138,7 +144,10 @@ bool matchmaking::may_lead() const {
 }
 
 void matchmaking::learn(peer_id peer, const caf::actor& address, bid what) {
-  if (is_gone(address)) return;
+  // Messages of a banned member do not arrive, so nobody waits for it or follows it.
+  if (is_gone(address) ||
+      io_.is_banned(io_.member_of(caf::actor_cast<caf::strong_actor_ptr>(address))))
+    return;
   if (!ready_.contains(peer) && ready_.size() >= std::size_t{4} * config_.group_size) {
     if (!std::exchange(full_said_, true))
       io_.suspect(0, "more peers want to join than four groups can take");
@@ -392,7 +401,10 @@ void matchmaking::close_if_complete() {
   if (request_.wanted == 0 && joined_.size() + 1 < config_.group_size) {
     auto missing = [&](const auto& entry) { return !joined_.contains(entry.first); };
     if (std::any_of(expected_.begin(), expected_.end(), missing)) return;
-    if (std::any_of(ready_.begin(), ready_.end(), missing)) return;
+    if (std::any_of(ready_.begin(), ready_.end(), [&](const auto& entry) {
+          return missing(entry) && !sits_out(entry.second.address);
+        }))
+      return;
   }
   if (enough() && quorum()) close();
 }

@@ -143,6 +143,8 @@ private:
   /// True if the member gives something while it is on probation.
   bool is_new(const member_info& who) const;
   bool is_bad(const caf::actor& address) const;
+  /// True if this peer takes the member into no group, and so does not wait for it.
+  bool sits_out(const caf::actor& address) const;
   /// Far deadlines make nobody lead.
   bool near_now(std::int64_t deadline) const;
   rank rank_of(peer_id peer, const candidate& who) const {

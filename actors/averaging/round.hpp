@@ -212,6 +212,7 @@ public:
   virtual std::int64_t utc_ns() const = 0;
   virtual peer_id peer_of(const caf::strong_actor_ptr& address) const = 0;
   virtual member_id member_of(const caf::strong_actor_ptr& address) const = 0;
+  virtual bool is_banned(const member_id& who) const = 0;
   virtual signature sign(const digest& statement) const = 0;
   virtual bool is_signed_by(const key256& key, const digest& statement,
                             const signature& by) const = 0;

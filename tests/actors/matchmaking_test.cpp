@@ -87,6 +87,7 @@ public:
     member_id member_of(const caf::strong_actor_ptr& address) const override {
       return host->member_of(address);
     }
+    bool is_banned(const member_id& who) const override { return host->is_banned(who); }
     signature sign(const digest& statement) const override { return host->sign(statement); }
     bool is_signed_by(const key256& key, const digest& statement,
                       const signature& by) const override {
@@ -327,4 +328,41 @@ TEST_CASE("matchmaking: a member that joins again after a restart has one place 
   CHECK(leader.begun->members.size() == 3);
   CHECK(other.begun);
   for (const auto& text : l.suspicions) CHECK_MESSAGE(false, text);
+}
+
+TEST_CASE("matchmaking: a rejection sends no peer to a member that it has banned") {
+  lab l(1);
+  auto& banned = l.add(1, 1000, a_request(1, 3));
+  auto& refuser = l.add(2, 1001, a_request(1, 3));
+  auto& peer = l.add(3, 1002, a_request(1, 3));
+  for (auto& m : l.members) m->start();
+  // The refuser has not heard of the ban.
+  peer.host->bans.insert(member_of(banned.host->key()));
+  l.look_up(refuser, 1.0);
+  l.settle();
+  l.look_up(peer, 1.0);
+  l.queue[{peer.index, banned.index}].clear();
+  while (l.queue[{peer.index, refuser.index}].size() + l.queue[{refuser.index, peer.index}].size() >
+         0)
+    l.step();
+  CHECK(l.queue[{peer.index, banned.index}].empty());
+  CHECK(peer.state->leading());
+}
+
+TEST_CASE("matchmaking: a leader does not wait for a member that sits out") {
+  lab l(1);
+  auto& leader = l.add(1, 1000, a_request(1, 2));
+  auto& idle = l.add(2, 1001, a_request(1, 2));
+  auto& other = l.add(3, 1002, a_request(1, 2));
+  leader.request.sit_out = {member_of(idle.host->key())};
+  for (auto* m : {&leader, &other}) m->start();
+  // Records in the DHT and records of progress name the idle member.
+  l.look_up(other, 1.0);
+  l.settle();
+  idle.start();
+  leader.state->expect({{idle.peer, idle.handle}, {other.peer, other.handle}}, 2);
+  l.look_up(leader, 1.0);
+  l.settle();
+  REQUIRE(leader.begun);
+  CHECK(leader.begun->members.size() == 2);
 }

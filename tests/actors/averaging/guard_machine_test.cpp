@@ -135,6 +135,7 @@ struct lone_guard : round_io, guard_io {
   member_id member_of(const caf::strong_actor_ptr& address) const override {
     return hosts[self]->member_of(address);
   }
+  bool is_banned(const member_id& who) const override { return hosts[self]->is_banned(who); }
   signature sign(const digest& statement) const override { return hosts[self]->sign(statement); }
   bool is_signed_by(const key256& key, const digest& statement,
                     const signature& by) const override {

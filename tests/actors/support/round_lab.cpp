@@ -44,6 +44,7 @@ struct round_lab::io final : round_io {
   member_id member_of(const caf::strong_actor_ptr& address) const override {
     return host().member_of(address);
   }
+  bool is_banned(const member_id& who) const override { return host().is_banned(who); }
   signature sign(const digest& statement) const override { return host().sign(statement); }
   bool is_signed_by(const key256& key, const digest& statement,
                     const signature& by) const override {
