@@ -25,8 +25,7 @@ bool auditor::add(std::shared_ptr<const recomputation> what, caf::actor reply_to
     added.blocks.push_back(
         {range, std::vector<std::byte>(how_.size_only ? 0 : range.count * how_.sample_bytes),
          std::vector<bool>(range.count), range.count});
-  added.of = {std::move(what), std::move(reply_to), std::move(at), {}};
-  added.since = now;
+  added.of = {std::move(what), std::move(reply_to), std::move(at), now, {}};
   open_.push_back(std::move(added));
   return true;
 }
@@ -91,7 +90,8 @@ std::optional<auditor::task> auditor::next() {
 std::vector<auditor::task> auditor::expired(duration now) {
   std::vector<task> out;
   std::erase_if(open_, [&](open_task& one) {
-    if (one.complete() || now - one.since < how_.give_up) return false;
+    const bool samples_lack = !one.complete() && now - one.of.since >= how_.give_up;
+    if (!samples_lack && !is_late(one.of, now)) return false;
     out.push_back(std::move(one.of));
     return true;
   });

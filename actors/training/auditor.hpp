@@ -30,12 +30,13 @@ public:
     std::uint64_t sample_bytes = 0;
     bool size_only = false;
     duration ask_again{}; ///< the time after which missing samples are asked for again
-    duration give_up{};   ///< the time after which a task is dropped
+    duration give_up{};   ///< the time after which missing samples are given up
   };
   struct task {
     std::shared_ptr<const recomputation> what;
     caf::actor reply_to;
-    state_ptr at;                          ///< the state of the round
+    state_ptr at; ///< the state of the round
+    duration since{};
     std::vector<sample_job::block> blocks; ///< complete in the tasks of next()
   };
 
@@ -50,8 +51,13 @@ public:
   bool came(const sample_range& range, const payload& data);
   /// Takes a complete task out.
   std::optional<task> next();
-  /// Takes the tasks out whose samples did not come in time.
+  /// Takes the tasks out whose samples did not come in time, and those that are too late.
   std::vector<task> expired(duration now);
+  /// True if nobody waits for the answer any more: the case of a round ends after two duty times
+  /// (actors/averaging/guard_cases.cpp).
+  bool is_late(const task& what, duration now) const noexcept {
+    return now - what.since >= 2 * how_.give_up;
+  }
   bool waits() const noexcept { return !open_.empty(); }
   void clear() { open_.clear(); }
 
@@ -65,7 +71,7 @@ private:
   struct open_task {
     task of;
     std::vector<block> blocks;
-    duration since{}, asked{duration::min()};
+    duration asked{duration::min()};
     bool complete() const;
   };
 

@@ -250,6 +250,8 @@ private:
   void on_copies(const sample_copies& message);
   void on_missed(const duty_missed& message);
   void look_after_audits();
+  /// Gives up the audits whose samples do not come, and those whose time is over.
+  void give_up_late_audits();
   /// The state of this id: the peer's own, one of its last, or one of a round that may be audited.
   state_ptr recent_state(const state_id& id) const;
   /// Keeps the state of a round that begins, for audits of its members.

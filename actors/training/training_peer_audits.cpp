@@ -64,15 +64,23 @@ void training_peer::on_copies(const sample_copies& message) {
   if (parts_->audits.came(message.range, message.data)) audit_next();
 }
 
-/// Asks for samples that are missing, and gives up those that do not come.
+/// Asks for samples that are missing.
 void training_peer::look_after_audits() {
   parts_->shard.ask_for_copies(parts_->audits.wanted(now()));
-  for (const auto& one : parts_->audits.expired(now())) send(one.reply_to, not_computed(*one.what));
+  give_up_late_audits();
+}
+
+void training_peer::give_up_late_audits() {
+  auto late = parts_->audits.expired(now());
+  if (!parts_->auditing && parts_->audit && parts_->audits.is_late(parts_->audit->what(), now()))
+    late.push_back(std::exchange(parts_->audit, nullptr)->what());
+  for (const auto& one : late) send(one.reply_to, not_computed(*one.what));
 }
 
 bool training_peer::audit_next() {
   if (parts_->auditing) return true;
   if (held().running()) return false;
+  give_up_late_audits();
   auto& audit = parts_->audit;
   if (!audit) {
     auto next = parts_->audits.next();
@@ -113,11 +121,6 @@ void training_peer::judge_members(round_request& request) const {
   // nobody sits out.
   if (parts_->rounds.lacks_members()) return;
   request.sit_out = parts_->duties.out(request.epoch);
-  if (request.sit_out.empty()) return;
-  std::erase_if(request.expected, [&](const expected_peer& each) {
-    return request.sit_out.contains(
-        here().member_of(caf::actor_cast<caf::strong_actor_ptr>(each.address)));
-  });
   request.bad_leaders.insert(request.sit_out.begin(), request.sit_out.end());
 }
 

@@ -108,6 +108,21 @@ TEST_CASE("auditor: tasks whose samples do not come are given up, and their numb
   CHECK(a.expired(60s).empty());
 }
 
+TEST_CASE("auditor: a complete task is given up when its round does not wait for it any more") {
+  auto a = fresh();
+  for (const std::uint64_t first : {0, 4}) {
+    REQUIRE(a.add(about({{first, 4}}, 4), {}, some_state, 5s));
+    REQUIRE(a.came({first, 4}, sample_bytes({first, 4})));
+  }
+  const auto begun = a.next();
+  REQUIRE(begun);
+  CHECK(a.expired(64s).empty());
+  CHECK(!a.is_late(*begun, 64s));
+  CHECK(a.expired(65s).size() == 1);
+  CHECK(a.is_late(*begun, 65s));
+  CHECK(!a.next());
+}
+
 namespace {
 
 struct numbers final : sample_source {
