@@ -13,6 +13,9 @@ constexpr std::uint64_t most_further_behind = 4; // epochs, while the peer repea
 constexpr double longest_queue_seconds = 0.5;
 // For downloads that the swarm does not wait for.
 constexpr std::size_t far_reserves = 3;
+// The epochs that a donor may have gone on since this peer has read the records. With averaged
+// parameters, nothing proves a donor's epoch. A joiner with a far epoch would wait for the others.
+constexpr std::uint64_t most_epochs_ahead = 4;
 
 std::uint64_t steps_behind(const branch& own, const branch& leading) {
   return leading.epoch - std::min(leading.epoch, own.epoch);
@@ -105,6 +108,9 @@ state_catch_up::plan state_catch_up::begin(const situation& at, duration now) {
         at.state.optimizer.size(), how_.size_only, how_.method_bytes);
     if (at.certified) download_->expect(at.certified->root);
   }
+  const auto known = std::max(at.leading.epoch, at.others.median_epoch(at.own.epoch));
+  download_->want(step && at.certified ? at.certified->next : state_id{},
+                  known + std::min(most_epochs_ahead, ~known));
   out.download = download_;
   // The others' next round waits for a peer that arrives soon. Otherwise a joiner that is always
   // slightly late would catch up for ever. No round waits for a slower peer.

@@ -62,6 +62,7 @@ public:
       state_id state;
       id128 root;
       bool by_steps = true; ///< the branch's steps lead on from the peer's own state
+      state_id next{};      ///< with by_steps: the state after the next of them
       bool is_open = false; ///< an answer is due that may prove further states of the branch
       std::vector<std::pair<std::uint64_t, peer_id>> holders; ///< peers on the branch, with epochs
     };
@@ -101,11 +102,12 @@ public:
   std::variant<std::monostate, taken_step, model_state> take_result(const download_report& report,
                                                                     const state_id& own);
 
-  /// The downloaded step does not lead on from `own`. The peers that offered it are not asked
-  /// again.
-  void reject_step(const state_id& own) {
-    no_step_from_ = own;
+  /// The downloaded step does not lead on from `own`, so a state is downloaded instead.
+  void reject_step(const state_id& own) { no_step_from_ = own; }
+  /// The donors of the last download have sent false bytes. Returns them. They are not asked again.
+  const std::vector<peer_id>& distrust_donors() {
     faulty_.insert(holders_.begin(), holders_.end());
+    return holders_;
   }
   /// The peer adopts a state: a `whole` downloaded one, or one that it made by a downloaded step.
   void adopted(bool whole);

@@ -81,6 +81,7 @@ void state_fetcher::on_offer(const state_offer& offer) {
   from->last_progress = now();
   if (!download_->sensible(offer, options_.max_bytes))
     return expose(*from, "an impossible state offer");
+  if (!download_->wants(offer)) return drop(*from, reason::out_of_sync);
   from->offered = state_download::version(offer);
   from->commits = offer.commits;
   offers_.try_emplace(*from->offered, offer);

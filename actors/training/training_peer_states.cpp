@@ -38,6 +38,8 @@ state_catch_up::situation training_peer::situation() const {
       certified.root = last->root;
     }
     certified.by_steps = follower()->is_behind();
+    if (const auto next = follower()->step_from({state()->epoch, state()->id}))
+      certified.next = next->after.state;
     certified.is_open = follower()->asks();
     for (const auto& [peer, e] : others().entries())
       if (e.what.arriving == 0 && (follower()->may_adopt({e.what.epoch, e.what.state})))
@@ -261,11 +263,11 @@ bool training_peer::follows_state(const taken_step& step) {
   if (follower()) fits = fits && follower()->may_adopt({step.epoch, step.after});
   // Values that are no numbers would end all training.
   if (!step.gradient.is_size_only()) fits = fits && kernels::all_finite(step.gradient.floats());
-  // With a follower, the leading branch may have changed since the download began.
-  if (!fits && !follower()) sender_misbehaves("a step that does not follow this peer's state");
   return fits;
 }
 
+/// A step that does not fit accuses nobody: two rounds may lead on from one state, and a donor may
+/// have the other one's step. Nor does it fit if another branch leads since the download began.
 void training_peer::repeat_step(taken_step step) {
   if (!follows_state(step)) {
     parts_->catch_up.reject_step(state()->id);
@@ -285,7 +287,11 @@ void training_peer::repeat_step(taken_step step) {
 void training_peer::step_repeated(taken_step step, const state_ptr& after) {
   if (mode_ != mode::downloading) return;
   if (!after) {
-    sender_misbehaves("a step that is not the one its round's members voted for");
+    // Each donor of these bytes names the state for which the round's members voted.
+    for (const auto peer : parts_->catch_up.distrust_donors()) {
+      misbehaviour(peer, "a step that is not the one its round's members voted for");
+      parts_->others.distrust(peer);
+    }
     parts_->catch_up.reject_step(state()->id);
     enter(mode::computing);
     return look_up_progress();

@@ -437,6 +437,32 @@ TEST_CASE("with a state for each donor, another state is downloaded once the don
   CHECK(content_of(l.download->state()) == content_of(others));
 }
 
+TEST_CASE("a donor of another branch, or with a far epoch, is left alone and not accused") {
+  for (const bool far : {false, true}) {
+    lab l(2);
+    l.download->want(far ? state_id{} : l.state.id, far ? l.state.epoch : 1'000'000);
+    auto other = l.state;
+    if (far)
+      other.epoch = 1'000'000;
+    else
+      other.id = {3, 4};
+    auto unwanted = shared_object(other, 4).offer();
+    unwanted.object = l.state.id;
+    l.start(2);
+    caf::send_as(l.donors[0].address, l.fetcher, unwanted);
+    l.world.settle();
+    CHECK(l.donors[0].seen<state_chunk_request>().empty());
+    l.offer(1);
+    l.give({});
+    while (l.serve(1) > 0) {
+    }
+    REQUIRE(l.reports().size() == 1);
+    CHECK(l.reports().front().faulty.empty());
+    CHECK(l.got_it());
+    CHECK(l.world.observed<misbehaved>().empty());
+  }
+}
+
 TEST_CASE(
     "a download with two correct donors ends once, with their state, and neither is reported") {
   enum class nature { honest, mortal, faulty_donor, other_state, busy, lacking, silent };

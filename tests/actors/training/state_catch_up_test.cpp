@@ -166,6 +166,45 @@ TEST_CASE("catch-up: a faulty donor is never asked again") {
   CHECK(lab::ids(t.begin().donors) == std::vector{honest});
 }
 
+TEST_CASE("catch-up: a donor far beyond what the others say is not wanted") {
+  lab l;
+  l.move_to(10);
+  const auto plan = l.begin();
+  REQUIRE(plan.what == state_catch_up::verdict::download);
+  state_offer offer;
+  offer.epoch = 14; // the donor went on since its record
+  CHECK(plan.download->wants(offer));
+  offer.epoch = 1'000'000;
+  CHECK_FALSE(plan.download->wants(offer));
+}
+
+TEST_CASE("catch-up: a step has to lead on along the branch, and its donors are distrusted only if "
+          "its bytes are false") {
+  lab l;
+  l.move_to(1);
+  auto at = l.now();
+  auto& certified = at.certified.emplace();
+  certified.epoch = l.state.epoch;
+  certified.state = l.state.id;
+  certified.next = {7, 7};
+  for (const auto& [peer, e] : l.others.entries()) certified.holders.emplace_back(1, peer);
+  auto plan = l.machine.begin(at, 1s);
+  REQUIRE(plan.what == state_catch_up::verdict::download);
+  state_offer offer;
+  offer.epoch = 1;
+  offer.state = {7, 7};
+  CHECK(plan.download->wants(offer));
+  offer.state = {8, 8}; // another round from the same state
+  CHECK_FALSE(plan.download->wants(offer));
+
+  download_report report;
+  report.why = reason::none;
+  report.holders = lab::ids(plan.donors);
+  l.machine.reject_step(l.state.id);
+  l.machine.adopted(false);
+  CHECK(!l.machine.begin(at, 2s).donors.empty());
+}
+
 TEST_CASE("catch-up: there is no pause while an answer is due that may prove a state") {
   lab t;
   const auto holder = t.add(3);
