@@ -301,19 +301,19 @@ std::set<member_id> chain_follower::members_near(const progress_table& claims) c
   return out;
 }
 
-std::set<member_id> chain_follower::members_beside(const progress_table& claims) const {
+std::set<member_id> chain_follower::active_of(std::set<member_id> near) const {
   const auto active = active_at(own_.head());
-  auto out = members_near(claims);
   if (!active.empty())
-    std::erase_if(out, [&](const auto& who) { return who != self_ && !active.contains(who); });
-  return out;
+    std::erase_if(near, [&](const auto& who) { return who != self_ && !active.contains(who); });
+  return near;
 }
 
 std::size_t chain_follower::members_needed(const progress_table& claims) const {
   // A member of the round that took part in no last step leaves one more of the others. So it
   // counts, too. Half of the active members lead all others in any case.
-  const auto third = members_near(claims).size() / 3 + 1;
-  const auto half = (members_beside(claims).size() + 1) / 2;
+  auto near = members_near(claims);
+  const auto third = near.size() / 3 + 1;
+  const auto half = (active_of(std::move(near)).size() + 1) / 2;
   return std::min({third, half, how_.group_size});
 }
 
@@ -339,7 +339,7 @@ std::set<member_id> chain_follower::supporters_of(const chain_point& fork,
 
 std::size_t chain_follower::others_beside(const std::set<member_id>& supporters,
                                           const progress_table& claims) const {
-  auto beside = members_beside(claims);
+  auto beside = active_of(members_near(claims));
   for (const auto& supporter : supporters) beside.erase(supporter);
   return beside.size();
 }

@@ -132,8 +132,8 @@ private:
   std::vector<chain_point> locator() const;
   /// The members at the own head or one step before it, with this one.
   std::set<member_id> members_near(const progress_table& claims) const;
-  /// The near members that took part lately, with this one.
-  std::set<member_id> members_beside(const progress_table& claims) const;
+  /// The near members that took part lately, with this one: the members beside this peer.
+  std::set<member_id> active_of(std::set<member_id> near) const;
   /// The members that took part in one of the last steps before a state. Requires:
   /// own_.contains(state).
   std::set<member_id> active_at(const chain_point& state) const;
