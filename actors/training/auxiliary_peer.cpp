@@ -72,6 +72,7 @@ void auxiliary_peer::start_round() {
   request.takes = false;
   request.expected = expected();
   request.known_samples = round_samples();
+  request.takers_needed = others().takers_needed(followed_.epoch, followed_.state, before_, 0);
   contribution_.begin(*state(), {}, 0, request);
   enter_silently(mode::averaging);
   start_group(std::move(request), options_.averaging);

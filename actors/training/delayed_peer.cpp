@@ -198,6 +198,7 @@ void delayed_peer::average() {
   request.expected = expected();
   request.known_samples = contributions_known();
   request.max_wait = others_jobs();
+  request.takers_needed = others().takers_needed(state()->epoch, state()->id, parent_, 1);
   contribution_.begin(*state(), given_->sum->values, given_->samples, request);
   count_attempt();
   start_group(std::move(request), options_.averaging);

@@ -332,16 +332,29 @@ std::vector<peer_id> progress_table::peers_on(const branch& which) const {
   return out;
 }
 
+bool progress_table::awaits(const entry& what, std::uint64_t epoch, const state_id& state,
+                            const state_id& parent) const {
+  const bool here = what.what.epoch == epoch && what.what.state == state &&
+                    what.what.part == round_part::takes_part;
+  const bool stepping = what.what.epoch + 1 == epoch && what.what.state == parent;
+  return (here || stepping) && counts(what);
+}
+
 std::vector<expected_peer> progress_table::expected_on(std::uint64_t epoch, const state_id& state,
                                                        const state_id& parent) const {
   std::vector<expected_peer> out;
-  for (const auto& [id, entry] : entries_) {
-    const bool here = entry.what.epoch == epoch && entry.what.state == state &&
-                      entry.what.part == round_part::takes_part;
-    const bool stepping = entry.what.epoch + 1 == epoch && entry.what.state == parent;
-    if ((here || stepping) && counts(entry)) out.push_back({id, entry.address});
-  }
+  for (const auto& [id, entry] : entries_)
+    if (awaits(entry, epoch, state, parent)) out.push_back({id, entry.address});
   return out;
+}
+
+std::uint32_t progress_table::takers_needed(std::uint64_t epoch, const state_id& state,
+                                            const state_id& parent, std::size_t own) const {
+  // Auxiliary peers say that they are arriving, and take no result.
+  const auto others = std::count_if(entries_.begin(), entries_.end(), [&](const auto& one) {
+    return one.second.what.arriving == 0 && awaits(one.second, epoch, state, parent);
+  });
+  return static_cast<std::uint32_t>((own + static_cast<std::size_t>(others)) / 3 + 1);
 }
 
 } // namespace shoal::actors

@@ -179,8 +179,15 @@ public:
   /// The latter are just stepping.
   std::vector<expected_peer> expected_on(std::uint64_t epoch, const state_id& state,
                                          const state_id& parent) const;
+  /// For leaders without a chain: the number of members that have to take the result of that round.
+  /// These are more than a third of the `own` takers and of the expected peers. So a peer that has
+  /// most of the samples makes no step alone while the others take part.
+  std::uint32_t takers_needed(std::uint64_t epoch, const state_id& state, const state_id& parent,
+                              std::size_t own) const;
 
 private:
+  bool awaits(const entry& what, std::uint64_t epoch, const state_id& state,
+              const state_id& parent) const;
   bool counts(const entry& of) const;
   /// The speed in samples a second that counts for this record.
   double speed_of(const entry& of) const;

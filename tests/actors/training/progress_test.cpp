@@ -189,3 +189,23 @@ TEST_CASE("progress: a claimed speed counts up to four times what certified samp
   t.table.certified({{{3, 0}, 1'000'000}}, {1, 0}, 10);
   CHECK(t.table.samples_per_second_near(3) == doctest::Approx(12 + 4 + 4 * 10));
 }
+
+TEST_CASE(
+    "progress: without a chain, a leader needs more than a third of the peers that would take "
+    "the result") {
+  lab t;
+  t.read();
+  CHECK(t.table.takers_needed(3, {5, 3}, {5, 2}, 1) == 1); // alone
+  for (peer_id peer = 2; peer < 7; ++peer) t.add(peer, at(3, 10));
+  t.add(7, at(2)); // peer 7 makes the step to this state
+  auto late = at(3);
+  late.part = round_part::came_late;
+  t.add(8, late);
+  auto auxiliary = at(3);
+  auxiliary.arriving = 1;
+  t.add(9, auxiliary);
+  t.add(10, at(9));
+  t.read();
+  CHECK(t.table.takers_needed(3, {5, 3}, {5, 2}, 1) == 3); // seven with this one
+  CHECK(t.table.takers_needed(3, {5, 3}, {5, 2}, 0) == 3); // six, of which an auxiliary is none
+}
