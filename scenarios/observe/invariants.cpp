@@ -14,29 +14,28 @@ namespace shoal::scenarios {
 
 namespace {
 
-/// Which peers are honest; empty if all are.
-std::function<bool(actors::peer_id)> honest_peers(const invariant_options& options) {
-  if (!options.honest) return {};
-  return [honest = options.honest, name_of = options.name_of](actors::peer_id peer) {
-    return honest(name_of ? name_of(peer) : std::string{});
-  };
+mass_options mass_of(const invariant_options& options) {
+  auto out = options.mass;
+  if (options.honest)
+    out.honest = [honest = options.honest, name_of = options.name_of](actors::peer_id peer) {
+      return honest(name_of ? name_of(peer) : std::string{});
+    };
+  return out;
 }
 
 } // namespace
 
 invariants::invariants(invariant_options options)
-    : mass_(options.mass), view_(options.view), is_honest_(honest_peers(options)),
+    : mass_(mass_of(options)), view_(options.view),
       samples_({options.lease_time, options.settle_time, options.weights_are_samples,
-                options.computes_meanwhile, options.name_of, is_honest_, options.takeovers,
+                options.computes_meanwhile, options.name_of, mass_.honest, options.takeovers,
                 options.one_branch, options.commits_may_lie, options.view},
                at(invariant_rule::samples_counted)),
       progress_({options.max_epoch_difference, options.staleness_allowed, options.longest_cut,
                  options.one_branch, options.has_stages, options.donors_may_lie,
                  options.has_experts, options.name_of, options.view},
                 at(invariant_rule::epoch_monotonic), at(invariant_rule::staleness),
-                at(invariant_rule::state_lineage)) {
-  mass_.honest = is_honest_;
-}
+                at(invariant_rule::state_lineage)) {}
 
 void invariants::on_started(duration, actors::peer_id peer) {
   left_[peer].reset();

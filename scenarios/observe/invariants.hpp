@@ -108,12 +108,11 @@ public:
 
 private:
   invariant& at(invariant_rule which) { return all_[static_cast<std::size_t>(which)]; }
-  bool honest(actors::peer_id peer) const { return !is_honest_ || is_honest_(peer); }
+  bool honest(actors::peer_id peer) const { return !mass_.honest || mass_.honest(peer); }
 
   std::array<invariant, rule_names.size()> all_;
-  mass_options mass_;
+  mass_options mass_; // with the honest peers
   observed_view view_;
-  std::function<bool(actors::peer_id)> is_honest_; // empty: all are
   sample_book samples_;
   progress_checks progress_;
   std::unordered_map<actors::peer_id, std::optional<duration>> left_; // never iterated
