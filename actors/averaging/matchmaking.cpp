@@ -297,12 +297,15 @@ void matchmaking::on(const join_rejected& message, const caf::strong_actor_ptr& 
   // Only a leader that precedes the refuser, and did not refuse this peer, is accepted: there are
   // no circles. Otherwise the refuser does not count as a leader until the next look-up.
   const auto known = ready_.find(message.suggested_peer);
-  if ((known == ready_.end() || !known->second.refused) && message.suggested_peer != self_.peer &&
+  const bool better =
+      (known == ready_.end() || !known->second.refused) && message.suggested_peer != self_.peer &&
       is_of(message.suggested_peer, message.suggested) && near_now(message.suggested_deadline) &&
       rank{is_bad(message.suggested), message.suggested_deadline, message.suggested_peer} <
-          refused_by)
-    learn(message.suggested_peer, message.suggested, {message.suggested_deadline, true});
-  else
+          refused_by;
+  if (better) learn(message.suggested_peer, message.suggested, {message.suggested_deadline, true});
+  // A banned or ended leader is not taken over either.
+  const auto taken = ready_.find(message.suggested_peer);
+  if (!better || taken == ready_.end() || taken->second.address != message.suggested)
     refuser.what.leads = false;
   choose_leader();
 }
