@@ -2,11 +2,20 @@
 
 #include "kernels/base/check.hpp"
 
+#include <algorithm>
+#include <iterator>
+
 namespace shoal::actors {
 
 void gradient_book::hold(pass_id pass, std::uint32_t hop, std::uint64_t samples,
                          std::vector<float> values) {
   if (counted_.contains({pass, hop})) return;
+  const auto first = held_.lower_bound({{pass.trainer, 0}, 0});
+  const auto end = std::find_if(
+      first, held_.end(), [&](const auto& one) { return one.first.first.trainer != pass.trainer; });
+  if (!held_.contains({pass, hop}) &&
+      std::distance(first, end) >= static_cast<std::ptrdiff_t>(most_held))
+    held_.erase(first);
   held_.insert_or_assign(key{pass, hop}, gradient{samples, std::move(values)});
 }
 

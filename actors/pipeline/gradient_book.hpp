@@ -28,7 +28,11 @@ class gradient_book {
 public:
   enum class answer : std::uint8_t { counted, repeated, unknown };
 
+  /// The limit for the gradients of one trainer that wait. Each is as large as the stage.
+  static constexpr std::size_t most_held = 256;
+
   /// Keeps the gradient of a hop. A second one of the same hop replaces it, unless it has counted.
+  /// At the limit the trainer's first one goes, and counts no more.
   void hold(pass_id pass, std::uint32_t hop, std::uint64_t samples, std::vector<float> gradient);
   /// The gradient counts. The sum is made in the order of these calls.
   answer count(pass_id pass, std::uint32_t hop);

@@ -134,7 +134,7 @@ caf::behavior stage_peer::make_behavior() {
         }
         if (t.kind == retry_timer) decide();
         if (t.kind == state_timer && t.token == state_asks_ && donor_) {
-          forget_donor();
+          donor_failed();
           decide();
         }
         if (t.kind == rebalance_timer) {
@@ -271,17 +271,35 @@ void stage_peer::receive(const found& m) {
 
 // -- joining --------------------------------------------------------------------------------------
 
+std::vector<const stage_peer::known_peer*> stage_peer::furthest(const state_ptr& than) const {
+  std::vector<const known_peer*> best;
+  for (const bool all : {false, true}) {
+    for (const auto& [peer, one] : others_) {
+      const auto failed = failed_donors_.find(peer);
+      if (!all && failed != failed_donors_.end() && now() < failed->second.until) continue;
+      if (than && one.record.epoch <= than->epoch) continue;
+      if (!best.empty() && one.record.epoch > best.front()->record.epoch) best.clear();
+      if (best.empty() || one.record.epoch == best.front()->record.epoch) best.push_back(&one);
+    }
+    // A newcomer has no other state.
+    if (!best.empty() || than) break;
+  }
+  return best;
+}
+
 void stage_peer::join() {
   if (donor_) return;
-  std::vector<const known_peer*> best;
-  for (const auto& [peer, one] : others_) {
-    if (!best.empty() && one.record.epoch > best.front()->record.epoch) best.clear();
-    if (best.empty() || one.record.epoch == best.front()->record.epoch) best.push_back(&one);
-  }
-  const auto& first = options_.initial[stage_];
+  const auto best = furthest(former_);
+  const auto first = former_ ? former_ : options_.initial[stage_];
   if (best.empty()) {
     if (looked_ < looks_before_start) return;
     const auto epoch = epoch_elsewhere();
+    const bool alone = std::all_of(others_.begin(), others_.end(), [this](const auto& one) {
+      return failed_donors_.contains(one.first);
+    });
+    // If the peers that have gone on are dead, the other stages are a single step ahead, and wait
+    // for this one.
+    if (former_ && !(alone && epoch && *epoch == first->epoch + 1)) return adopt(first, 0);
     if (!epoch) return;
     if (*epoch > first->epoch) {
       if (now() - alone_since_ < 2 * options_.record_lifetime) return;
@@ -299,12 +317,21 @@ void stage_peer::join() {
   // A peer that has moved may be a step ahead of its new stage.
   if ((best.empty() ? first->epoch : best.front()->record.epoch) < least_epoch_) return;
   // The first state has the same bits everywhere.
-  if (best.empty() || best.front()->record.state == first->id) return adopt(first, 0);
+  if (best.empty() ||
+      (best.front()->record.state == first->id && best.front()->record.epoch == first->epoch))
+    return adopt(first, 0);
   donor_ = best[random_.below(best.size())]->address;
   tell(peer_phase::downloading);
   monitor(donor_);
   send(donor_, stage_state_request{address(), stage_});
   set_timer(options_.state_timeout, state_timer, ++state_asks_);
+}
+
+void stage_peer::donor_failed() {
+  auto& failed = failed_donors_[here().peer_of(caf::actor_cast<caf::strong_actor_ptr>(donor_))];
+  constexpr unsigned most_doublings = 6;
+  failed.until = now() + options_.state_timeout * (1U << std::min(failed.count++, most_doublings));
+  forget_donor();
 }
 
 void stage_peer::forget_donor() {
@@ -316,7 +343,7 @@ void stage_peer::forget_donor() {
 void stage_peer::on_down(const caf::actor_addr& whom) {
   if (!donor_ || caf::actor_cast<caf::actor_addr>(donor_) != whom) return;
   std::erase_if(others_, [&](const auto& one) { return one.second.address == donor_; });
-  donor_ = nullptr;
+  donor_failed();
   set_timer(options_.refresh, retry_timer);
 }
 
@@ -330,18 +357,24 @@ void stage_peer::receive(const stage_state_request& m) {
 
 void stage_peer::receive(const stage_state& m) {
   if (!donor_ || !sent_by(donor_) || state_) return;
-  forget_donor();
   auto made = m.stage == stage_ ? state_of(m, *options_.initial[stage_]) : nullptr;
-  if (!made) {
-    if (!m.parameters.empty()) sender_misbehaves("a state of another size");
+  const bool is_later = made && (!former_ || made->epoch > former_->epoch);
+  if (!is_later) {
+    if (!made && !m.parameters.empty()) sender_misbehaves("a state of another size");
+    donor_failed();
     return set_timer(options_.refresh, retry_timer);
   }
+  forget_donor();
   const auto bytes = made->bytes();
   adopt(std::move(made), bytes);
 }
 
 void stage_peer::adopt(state_ptr state, std::uint64_t bytes) {
   tell_load(); // from now on, work is that of the stage
+  // The gradients belong to the state before.
+  if (former_ && former_ != state) drop_gradients(*former_);
+  if (former_ != state) failed_donors_.clear();
+  former_ = nullptr;
   state_ = std::move(state);
   mode_ = mode::serving;
   attempts_ = 0;
@@ -512,12 +545,8 @@ void stage_peer::decide() {
   if (mode_ == mode::choosing) return;
   if (mode_ == mode::joining) return join();
   if (mode_ == mode::stepping || group_ || draining_) return;
-  const bool behind = std::any_of(others_.begin(), others_.end(), [this](const auto& one) {
-    return one.second.record.epoch > state_->epoch;
-  });
-  if (behind) {
-    drop_gradients();
-    state_ = nullptr;
+  if (!furthest(state_).empty()) {
+    former_ = std::exchange(state_, nullptr);
     mode_ = mode::joining;
     set_timer(pace(), refresh_timer, ++refreshes_);
     return join();
@@ -527,9 +556,8 @@ void stage_peer::decide() {
   attempts_ = 0; // a trainer has opened the batch again
 }
 
-void stage_peer::drop_gradients() {
-  if (book_.samples() > 0)
-    here().observe(gradients_dropped{stage_, state_->epoch, book_.samples()});
+void stage_peer::drop_gradients(const model_state& of) {
+  if (book_.samples() > 0) here().observe(gradients_dropped{stage_, of.epoch, book_.samples()});
   book_.clear();
 }
 

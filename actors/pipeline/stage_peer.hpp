@@ -131,6 +131,10 @@ private:
   void receive(const found& m);
   void receive(const stage_move_hint& m);
   void forget_donor();
+  /// The donor has sent no state.
+  void donor_failed();
+  /// The peers of the stage with the highest epoch; with a state, only those that are beyond it.
+  std::vector<const known_peer*> furthest(const state_ptr& than) const;
   void refuse(const stage_task& m, task_refusal why);
   void start_job();
   void computed();
@@ -143,7 +147,7 @@ private:
   void round_ended(const round_result& result);
   void step(const round_result& result);
   void stepped();
-  void drop_gradients();
+  void drop_gradients(const model_state& of);
   void refresh();
   void publish();
   void read_stages();
@@ -166,6 +170,14 @@ private:
   std::uint32_t stage_;
   mode mode_ = mode::joining;
   state_ptr state_; // null while joining
+  // The state before the peer began to join because of another peer's record. A record is a claim,
+  // so the peer returns to this state if nobody gives a later one.
+  state_ptr former_;
+  struct failed_donor {
+    unsigned count = 0;
+    duration until{};
+  };
+  std::map<peer_id, failed_donor> failed_donors_; // a failed donor is left alone for a while
   gradient_book book_;
   std::deque<job> waiting_;
   std::shared_ptr<job> running_;

@@ -118,6 +118,7 @@ void stage_peer::move_if_due() {
   stage_ = *to;
   least_epoch_ = state_->epoch;
   state_ = nullptr;
+  failed_donors_.clear();
   mode_ = mode::joining;
   tell(peer_phase::joining);
   others_.clear();

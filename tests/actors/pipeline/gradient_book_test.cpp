@@ -41,3 +41,13 @@ TEST_CASE("micro-batches of unequal sizes are weighed by their samples") {
   CHECK(book.samples() == 0);
   CHECK(book.count({1, 1}, 0) == answer::unknown);
 }
+
+TEST_CASE("a trainer that lets its gradients wait costs a peer no more than their limit") {
+  gradient_book book;
+  book.hold({2, 7}, 0, 1, {1});
+  for (std::uint64_t n = 0; n < 1000; ++n) book.hold({1, n}, 0, 1, {1});
+  CHECK(book.held() == gradient_book::most_held + 1);
+  CHECK(book.has({2, 7}, 0));
+  CHECK(book.has({1, 999}, 0));
+  CHECK(book.count({1, 0}, 0) == gradient_book::answer::unknown);
+}

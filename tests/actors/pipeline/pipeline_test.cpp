@@ -1,5 +1,6 @@
 // actors/pipeline/stage_peer and pipeline_trainer: a pipeline learns what one machine learns, to a
 // millionth, although peers die at any point of the protocol.
+#include "actors/dht/host_record.hpp"
 #include "actors/observe.hpp"
 #include "actors/pipeline/observations.hpp"
 #include "actors/pipeline/pipeline_trainer.hpp"
@@ -14,6 +15,7 @@
 #include "tests/actors/support/directory.hpp"
 #include "tests/actors/support/mini_world.hpp"
 
+#include <caf/send.hpp>
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -145,6 +147,15 @@ public:
     peers.push_back(&host);
     world.spawn<stage_peer>(host, std::move(config));
     return host;
+  }
+
+  const state_ptr& initial(std::uint32_t stage) const { return initial_[stage]; }
+  /// A host that does nothing else writes this record of itself.
+  void claim(const stage_record& what) {
+    auto& host = world.add_host("liar");
+    const auto liar = world.spawn<collector<tick>>(host, std::make_shared<collector<tick>::log>());
+    caf::send_as(liar, directory_,
+                 store{stage_key("r", what.stage), host_record(host, liar, what.pack(), 1h)});
   }
 
   /// The records under the key, now.
@@ -295,6 +306,28 @@ TEST_CASE("a newcomer downloads the state of its stage and takes part") {
   for (const auto& [peer, seen] : lab.world.observed<stage_stepped>()) steps += peer == late.id();
   CHECK(bytes == lab.states[2]->bytes());
   CHECK(steps >= 1);
+}
+
+TEST_CASE("a record that claims a later epoch and gives no state takes no state from a stage") {
+  for (const bool names_first : {false, true}) {
+    pipeline_lab lab({});
+    while (lab.states[2]->epoch < 1) lab.world.run_for(100ms);
+    // With the initial state's name, peers need no download.
+    const auto first = lab.initial(2)->id;
+    const auto before = lab.world.observed<stage_joined>().size();
+    lab.claim(stage_record{2, 1'000'000, names_first ? first : state_id{6, 6}, 0, 0, false});
+    lab.world.run_for(3min);
+    // Both peers have waited for the state in vain, and go on with their own.
+    const auto joined = lab.world.observed<stage_joined>();
+    REQUIRE(joined.size() > before);
+    for (auto each = before; each < joined.size(); ++each) {
+      CHECK(joined[each].second.stage == 2);
+      CHECK(joined[each].second.epoch >= 1);
+      CHECK(joined[each].second.epoch <= lab.how.epochs);
+    }
+    CHECK(lab.world.observed<stage_lost>().empty());
+    CHECK(lab.world.observed<gradients_dropped>().empty());
+  }
 }
 
 TEST_CASE("newcomers turn from a dead donor, whose record lives on, to another one") {
