@@ -20,6 +20,10 @@ namespace {
 constexpr std::size_t most_pushes = 1024;
 constexpr std::uint64_t batch_work = 0; // work_done::token; inference_server_layers.cpp has others
 
+std::size_t bytes_of(const inference_job& what) {
+  return (what.values.size() + what.gradient.size() + what.prompts.size()) * sizeof(float);
+}
+
 std::uint32_t layers_of(const inference_server_config& what) {
   return what.placement ? what.placement->layers : what.layers.last;
 }
@@ -183,11 +187,30 @@ void inference_server::enqueue_job(job what, const parts& from) {
   what.values = std::move(*floats);
   what.gradient = std::move(*slopes);
   what.prompts = std::move(*prompts);
-  if (steps_.size() + passes_.size() >= options_.most_waiting)
-    return refuse(what, refusal::too_many);
+  if (!has_room(what)) return refuse(what, refusal::too_many);
   auto& queue = what.is_pass ? passes_ : steps_;
   queue.push_back(std::move(what));
   start_batch();
+}
+
+/// A client may have a quarter of the places and of the memory, so that it does not keep the others
+/// out.
+bool inference_server::has_room(const job& what) const {
+  std::size_t jobs = 1, mine = 1, bytes = bytes_of(what), my_bytes = bytes;
+  for (const auto* queue : {&steps_, &passes_})
+    for (const auto& each : *queue) {
+      const bool same = each.key.first == what.key.first;
+      jobs += 1;
+      mine += same ? 1 : 0;
+      bytes += bytes_of(each);
+      my_bytes += same ? bytes_of(each) : 0;
+    }
+  const auto fits = [](std::size_t all, std::size_t one, std::size_t most) {
+    return all <= most && one <= std::max<std::size_t>(1, most / 4);
+  };
+  // A lone job may be larger than the share.
+  return fits(jobs, mine, options_.most_waiting) &&
+         (mine == 1 || fits(bytes, my_bytes, options_.most_waiting_bytes));
 }
 
 refusal inference_server::prepare(job& step) {
@@ -208,10 +231,9 @@ refusal inference_server::prepare(job& step) {
     session = &sessions_.open(step.key, std::move(made), now());
     const auto [client, is_new] =
         clients_.try_emplace(caf::actor_cast<caf::actor_addr>(step.reply_to));
+    client->second.insert(step.key);
     if (is_new) monitor(step.reply_to);
-    auto& theirs = client->second;
-    std::erase_if(theirs, [this](const auto& each) { return sessions_.find(each) == nullptr; });
-    theirs.insert(step.key);
+    forget_idle_clients();
   }
   if (session->layers != step.layers || session->samples != step.samples)
     return refusal::wrong_layers;
@@ -222,6 +244,20 @@ refusal inference_server::prepare(job& step) {
   session->busy = true;
   step.caches = session->caches;
   return refusal::none;
+}
+
+/// Forgets sessions that have ended, and clients without one. A host may open its sessions from
+/// ever new actors.
+void inference_server::forget_idle_clients() {
+  for (auto at = clients_.begin(); at != clients_.end();) {
+    std::erase_if(at->second, [this](const auto& each) { return sessions_.find(each) == nullptr; });
+    if (at->second.empty()) {
+      demonitor(at->first);
+      at = clients_.erase(at);
+    } else {
+      ++at;
+    }
+  }
 }
 
 void inference_server::start_batch() {

@@ -69,6 +69,7 @@ struct inference_server_config {
   std::size_t sized = 0;       ///< values of a token that travel as a size alone (activations.hpp)
   std::uint64_t batch_tokens = 1024; ///< most tokens of several steps in a batch
   std::size_t most_waiting = 4096;   ///< steps and passes
+  std::size_t most_waiting_bytes = std::size_t{1} << 30;
   duration record_lifetime = std::chrono::minutes(1);
   std::shared_ptr<actors::conduct> conduct = honest_conduct();
   caf::actor dht;
@@ -99,7 +100,9 @@ private:
   void enqueue_job(job what, const parts& from);
   void start_batch();
   /// Why the step cannot be computed; none: its session is ready for it.
+  bool has_room(const job& what) const;
   refusal prepare(job& step);
+  void forget_idle_clients();
   void computed();
   /// The output of a step goes on to the next server of its chain.
   void push(const job& done, const payload& output);

@@ -314,3 +314,18 @@ TEST_CASE("a server pushes its output to the next one which answers the client")
   CHECK(std::ranges::equal(client.outputs()[4].activations.floats(),
                            client.outputs()[3].activations.floats()));
 }
+
+TEST_CASE("a client has a quarter of a server's places, and the others have room") {
+  const auto model = random_model();
+  inference_lab lab(model);
+  lab.add_server({0, 5});
+  lab.world.settle();
+  stranger greedy(lab, "greedy"), other(lab, "other");
+  // The server begins with the first one. A quarter of 4096 wait.
+  for (std::uint64_t n = 0; n < 1100; ++n)
+    caf::send_as(greedy.actor, lab.actor_of(0), greedy.step(n % 60, 0, some_values(1, 1)));
+  caf::send_as(other.actor, lab.actor_of(0), other.step(1, 0, some_values(1, 1)));
+  lab.world.settle();
+  CHECK(greedy.refused() == refusal::too_many);
+  CHECK(other.refused() == refusal::none);
+}
