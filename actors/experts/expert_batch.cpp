@@ -5,6 +5,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
+#include <optional>
+#include <utility>
 
 namespace shoal::actors {
 
@@ -89,32 +92,51 @@ std::vector<expert_task> task_pools::drop(const expert_id& which) {
   return out;
 }
 
-void compute(expert_work& what) {
+namespace {
+
+struct computed_rows {
+  std::vector<float> out; // the rows of all tasks, in order
+  std::shared_ptr<const expert_state> state;
+};
+
+/// These tasks as one batch. Empty if a value is not finite.
+std::optional<computed_rows> compute(const expert_work& what,
+                                     const std::vector<std::size_t>& tasks) {
   std::vector<float> x, gradient;
-  for (const auto& task : what.batch.tasks) {
+  for (const auto i : tasks) {
+    const auto& task = what.batch.tasks[i];
     x.insert(x.end(), task.x.begin(), task.x.end());
     gradient.insert(gradient.end(), task.gradient.begin(), task.gradient.end());
   }
   std::vector<float> sum(what.batch.backward ? what.state->parameters.size() : 0);
   auto out = what.batch.backward ? what.block->backward(what.state->parameters, x, gradient, sum)
                                  : what.block->forward(what.state->parameters, x);
-  if (!out || !kernels::all_finite(*out) || !kernels::all_finite(sum)) {
-    what.failed = true;
-    return;
+  if (!out || !kernels::all_finite(*out) || !kernels::all_finite(sum)) return std::nullopt;
+  if (!what.batch.backward) return computed_rows{std::move(*out), what.state};
+  auto next = std::make_shared<expert_state>(*what.state);
+  optimizer_step(what.optimizer, ++next->steps, sum, next->parameters, next->optimizer);
+  if (!kernels::all_finite(next->parameters)) return std::nullopt;
+  return computed_rows{std::move(*out), std::move(next)};
+}
+
+} // namespace
+
+void compute(expert_work& what) {
+  what.results.assign(what.batch.tasks.size(), {});
+  std::vector<std::size_t> tasks(what.batch.tasks.size());
+  std::iota(tasks.begin(), tasks.end(), std::size_t{0});
+  auto done = compute(what, tasks);
+  if (!done && tasks.size() > 1) {
+    // Values of one trainer may be too large. They do not cost the others their answers.
+    std::erase_if(tasks, [&](std::size_t i) { return !compute(what, {i}); });
+    if (!tasks.empty()) done = compute(what, tasks);
   }
-  if (what.batch.backward) {
-    auto next = std::make_shared<expert_state>(*what.state);
-    optimizer_step(what.optimizer, ++next->steps, sum, next->parameters, next->optimizer);
-    if (!kernels::all_finite(next->parameters)) {
-      what.failed = true;
-      return;
-    }
-    what.state = std::move(next);
-  }
-  auto at = out->begin();
-  for (const auto& task : what.batch.tasks) {
-    const auto end = at + static_cast<std::ptrdiff_t>(task.x.size());
-    what.results.emplace_back(at, end);
+  if (!done) return;
+  what.state = std::move(done->state);
+  auto at = done->out.begin();
+  for (const auto i : tasks) {
+    const auto end = at + static_cast<std::ptrdiff_t>(what.batch.tasks[i].x.size());
+    what.results[i].assign(at, end);
     at = end;
   }
 }

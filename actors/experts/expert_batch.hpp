@@ -92,10 +92,10 @@ struct expert_work {
   expert_optimizer optimizer;
   std::shared_ptr<const expert_state> state;
   task_pools::batch batch;
-  /// The output of each task, or the gradient with respect to its input.
+  /// The output of each task, or the gradient with respect to its input. Empty if the task leads to
+  /// a value that is not finite; the state is then as without it.
   std::vector<std::vector<float>> results;
   duration queued{}, time{}; ///< as in expert_batch_done
-  bool failed = false;       ///< a value was not finite, and the state is as before
 };
 void compute(expert_work& what);
 

@@ -12,6 +12,7 @@
 #include <caf/actor_cast.hpp>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 namespace shoal::actors {
@@ -157,6 +158,7 @@ void expert_server::receive(const expert_pass& m) {
     if (backward) log_.refused(task.key);
     refuse(task, why);
   };
+  expert->second.called = now();
   const auto steps = expert->second.state->steps;
   if (backward && options_.most_staleness > 0 && steps > m.version + options_.most_staleness)
     return refuse_new(expert_refusal::stale);
@@ -211,12 +213,12 @@ void expert_server::computed() {
   // An expert that was given up meanwhile makes no step here.
   const bool gone = expert == experts_.end();
   const auto before = gone ? 0 : expert->second.state->steps;
-  if (!gone && !done->failed) expert->second.state = done->state;
+  if (!gone) expert->second.state = done->state;
   seen.steps = gone ? 0 : expert->second.state->steps;
   for (std::size_t i = 0; i < done->batch.tasks.size(); ++i) {
     const auto& task = done->batch.tasks[i];
     seen.rows += task.x.size() / options_.block->width();
-    if (gone || done->failed) {
+    if (gone || done->results[i].empty()) {
       if (done->batch.backward) log_.refused(task.key);
       refuse(task, gone ? expert_refusal::unknown_expert : expert_refusal::wrong_values);
       continue;
@@ -315,10 +317,8 @@ void expert_server::receive(const found& m) {
       const auto holder = records.holder(which, here().utc_ns(), now());
       // A host that began the expert anew did not know of this copy.
       if (holder && (holder->steps > 0 || copy.state->steps == 0)) {
-        copy.owner = holder->peer;
-        copy.owner_address = caf::actor_cast<caf::actor_addr>(holder->address);
         copy.no_records = false;
-        watch(holder->address);
+        set_owner(copy, holder->peer, holder->address);
         continue;
       }
       copy.revival = ++last_token_;
@@ -342,7 +342,9 @@ expert_cache expert_server::records_of_the_living() {
     return each.second + options_.record_lifetime.count() < here().utc_ns();
   });
   expert_cache out({.record_lifetime = options_.record_lifetime});
-  for (const auto& [peer, utc_ns] : dead_) out.gone(peer, utc_ns);
+  // A record may outlive its host for as long as the host liked.
+  for (const auto& [peer, utc_ns] : dead_)
+    out.gone(peer, std::numeric_limits<std::int64_t>::max() - options_.record_lifetime.count());
   return out;
 }
 
@@ -363,11 +365,18 @@ void expert_server::give_up_older(const expert_id& prefix, const found& m) {
     const auto other =
         parent_of(which) == prefix ? records.holder(which, here().utc_ns(), now()) : std::nullopt;
     const auto mine = expert.state->steps;
-    if (!other || other->steps < mine || (other->steps == mine && other->peer > here().id())) {
+    const bool is_called = expert.called && now() - *expert.called < options_.renew;
+    if (!other || is_called || other->steps < mine ||
+        (other->steps == mine && other->peer > here().id())) {
       ++at;
       continue;
     }
     here().observe(expert_given_up{which, mine});
+    if (copies_.size() < options_.most_copies) {
+      auto& copy = copies_[which];
+      copy.state = expert.state;
+      set_owner(copy, other->peer, other->address);
+    }
     for (const auto& each : pools_.drop(which)) {
       if (!each.gradient.empty()) log_.refused(each.key);
       refuse(each, expert_refusal::unknown_expert);
@@ -448,10 +457,21 @@ void expert_server::receive(const expert_copy& m) {
   auto& copy = copies_[which];
   if (copy.revival != 0) revivals_.erase(copy.revival);
   copy.state = std::make_shared<const expert_state>(std::move(*state));
-  copy.owner = sender;
-  copy.owner_address = caf::actor_cast<caf::actor_addr>(m.owner);
   copy.revival = 0;
-  watch(m.owner);
+  set_owner(copy, sender, m.owner);
+}
+
+void expert_server::set_owner(kept_copy& copy, peer_id peer, const caf::actor& owner) {
+  const auto before = std::exchange(copy.owner_address, caf::actor_cast<caf::actor_addr>(owner));
+  copy.owner = peer;
+  copy.winners.clear();
+  watch(owner);
+  // An owner may send its copies from ever new actors.
+  if (before && before != copy.owner_address &&
+      std::none_of(copies_.begin(), copies_.end(),
+                   [&](const auto& each) { return each.second.owner_address == before; }) &&
+      watched_.erase(before) > 0)
+    demonitor(before);
 }
 
 bool expert_server::may_be(peer_id owner, double size) {
@@ -576,8 +596,11 @@ void expert_server::decide(const expert_id& which, const found& m) {
       continue;
     const auto peer = here().peer_of(caf::actor_cast<caf::strong_actor_ptr>(each->address));
     const auto steps = offered->front().steps;
-    if (peer != 0 && peer != here().id() && (steps > mine || (steps == mine && peer < here().id())))
+    if (peer == 0 || peer == here().id() || copy->second.winners.contains(peer)) continue;
+    if (steps > mine || (steps == mine && peer < here().id())) {
+      copy->second.winners.insert(peer);
       return;
+    }
   }
   revivals_.erase(copy->second.revival);
   here().probe(expert_probes::revived);

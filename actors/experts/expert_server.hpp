@@ -12,8 +12,10 @@
 // - begin: without `experts`, a server has a hand of experts. It begins them if trainers are there
 //   and have just begun. Later it begins one of them anew only if no host has held the expert
 //   for `forget_after`, because all its copies are gone.
-// - give up: each renewal reads the records of the server's own prefixes. Where another host has
-//   an expert with more steps, or with as many and a smaller peer id, the server drops its own.
+// - give up: each renewal reads the records of the server's own prefixes. Another host may have an
+//   expert with more steps, or with as many and a smaller peer id. The server then keeps its own as
+//   a copy only. A record is a claim, so an expert that trainers have called since the last renewal
+//   stays. Trainers prefer a host with more steps if that host answers.
 // - refuse: a copy whose parameters are far larger than those of the host's own experts, or of
 // other
 //   hosts' copies, is not kept (size_bound.hpp).
@@ -91,6 +93,7 @@ private:
   struct held_expert {
     std::shared_ptr<const expert_state> state;
     std::map<peer_id, std::uint64_t> copied; // steps of the last copy by receiver
+    std::optional<duration> called;          // the last pass
   };
   struct kept_copy {
     std::shared_ptr<const expert_state> state;
@@ -98,6 +101,8 @@ private:
     caf::actor_addr owner_address;
     std::uint64_t revival = 0; // the attempt that is under way; 0: none
     bool no_records = false;   // the last look-up for its holder found nothing at all
+    // Hosts whose offers have won. Where the expert is still without holder, they do not count.
+    std::set<peer_id> winners{};
   };
   struct other_server {
     caf::actor address;
@@ -125,6 +130,8 @@ private:
   /// True if a copy of another host's expert may have parameters of this size.
   bool may_be(peer_id owner, double size);
   void watch(const caf::actor& owner);
+  /// The copy belongs to this owner from now on.
+  void set_owner(kept_copy& copy, peer_id peer, const caf::actor& owner);
   std::vector<peer_id> receivers_of(const expert_id& which) const;
 
   /// An expert as it begins.

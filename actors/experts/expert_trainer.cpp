@@ -156,6 +156,7 @@ void expert_trainer::start_step() {
       mean[i] = (mean[i] + shared_sum_[i]) / static_cast<float>(shared_ + 1);
     trunk_ = std::make_shared<const std::vector<float>>(std::move(mean));
     shared_ = 0;
+    shared_by_.clear();
   }
   if (options_.evaluate_every > 0 && !options_.held_out.empty() &&
       steps_ % options_.evaluate_every == 0 && !std::exchange(evaluates_, true))
@@ -498,8 +499,15 @@ void expert_trainer::receive(const trunk_share& m) {
     return sender_misbehaves("a trunk of another size");
   const auto values = unpack_activations(kernels::codec::none, m.values, 1, trunk_->size());
   if (!values) return sender_misbehaves(values.error());
-  if (adopts_trunk_) return adopt(*values);
-  if (shared_ >= most_between_steps) return;
+  if (options_.most_growth > 0 &&
+      size_of_values(*values) > options_.most_growth * size_of_values(*trunk_))
+    return sender_misbehaves("a trunk is far larger than this trainer's");
+  if (adopts_trunk_) {
+    if (sender_peer() == asked_for_trunk_) adopt(*values);
+    return;
+  }
+  // With rounds, no trainer shares its trunk unasked.
+  if (rounds_ || shared_ >= most_between_steps || !shared_by_.insert(sender_peer()).second) return;
   if (shared_ == 0) shared_sum_.assign(trunk_->size(), 0);
   ++shared_;
   for (std::size_t i = 0; i < values->size(); ++i) shared_sum_[i] += (*values)[i];

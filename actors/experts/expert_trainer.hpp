@@ -223,6 +223,7 @@ private:
 
   std::vector<float> shared_sum_; // trunks of others since the last step
   std::size_t shared_ = 0;
+  std::set<peer_id> shared_by_; // hosts whose trunk is in the sum: each has one
   std::uint64_t share_token_ = 0, last_token_ = 0;
   std::optional<trunk_rounds> rounds_;
   caf::actor group_; // while a round is under way
@@ -241,6 +242,7 @@ private:
   bool joined_ = false, waiting_ = false, draining_ = false, done_ = false, adopts_trunk_ = false;
   std::vector<caf::actor> others_; // the other trainers that have a record
   std::size_t asked_other_ = 0;
+  peer_id asked_for_trunk_ = 0;
   /// Gatherers that are at work, and where each one leaves its result.
   std::map<caf::actor_addr, std::shared_ptr<expert_states>> gathers_;
   rng jitter_;

@@ -81,6 +81,7 @@ void expert_trainer::ask_for_trunk() {
   adopts_trunk_ = !others_.empty();
   if (!adopts_trunk_) return join_run();
   const auto& other = others_[(draws_.below(others_.size()) + asked_other_++) % others_.size()];
+  asked_for_trunk_ = here().peer_of(caf::actor_cast<caf::strong_actor_ptr>(other));
   send(other, trunk_wanted{address()});
   set_timer(options_.timeout, trunk_timer);
 }
@@ -137,6 +138,7 @@ void expert_trainer::receive(const samples& m) {
     return sender_misbehaves("samples of the wrong size");
   stream_->shard.samples_came(m.range, now());
   stream_->held.add_ready(m.range, m.data, bytes);
+  learnt_.leased(m.range.end());
   if (waiting_) start_step();
 }
 

@@ -34,20 +34,26 @@ std::optional<expert_trainer_record> expert_trainer_record::unpack(const payload
 void swarm_samples::read(peer_id trainer, const expert_trainer_record& what) {
   auto& known = of_[trainer];
   known = std::max(known, what.own);
-  most_known_ = std::max(most_known_, what.swarm);
+  said_.push_back(what.swarm);
 }
 
 void swarm_samples::read_all() {
+  if (auto said = std::exchange(said_, {}); !said.empty()) {
+    const auto middle = said.begin() + static_cast<std::ptrdiff_t>((said.size() - 1) / 2);
+    std::nth_element(said.begin(), middle, said.end());
+    known_ = std::max(known_, *middle);
+  }
   if (!std::exchange(first_, false)) return;
   std::uint64_t claimed = own_;
   for (const auto& [trainer, samples] : of_) claimed += samples;
-  gone_ = most_known_ > claimed ? most_known_ - claimed : 0;
+  gone_ = known_ > claimed ? known_ - claimed : 0;
 }
 
 std::uint64_t swarm_samples::total() const noexcept {
+  if (leased_ == 0) return known_;
   auto sum = own_ + gone_;
   for (const auto& [trainer, samples] : of_) sum += samples;
-  return std::max(most_known_, sum);
+  return std::min(std::max(known_, sum), leased_);
 }
 
 } // namespace shoal::actors

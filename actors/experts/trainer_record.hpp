@@ -3,16 +3,22 @@
 //   epoch = samples of all trainers / target batch
 // A trainer that dies takes its record away. The others still know its samples, and each record has
 // the samples of the swarm as its writer knows them.
+//
+// Records are claims, and one false record must not end a run. A trainer knows how many samples the
+// data shard has leased at least, and counts no more. A host without samples believes the median of
+// the swarm counts. For a trainer, that median counts the samples of trainers that it never met.
 #pragma once
 
 #include "actors/ids.hpp"
 #include "kernels/base/payload.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace shoal::actors {
 
@@ -39,12 +45,16 @@ public:
   void read_all();
   /// The samples of the host's own trainer.
   void set_own(std::uint64_t samples) noexcept { own_ = samples; }
+  /// The shard has leased samples up to this index to the host's own trainer.
+  void leased(std::uint64_t end) noexcept { leased_ = std::max(leased_, end); }
   /// Never falls.
   std::uint64_t total() const noexcept;
 
 private:
   std::map<peer_id, std::uint64_t> of_; // by trainer, dead ones too
-  std::uint64_t own_ = 0, most_known_ = 0, gone_ = 0;
+  std::vector<std::uint64_t> said_;     // the swarm counts of the look-up that is being read
+  std::uint64_t own_ = 0, known_ = 0, gone_ = 0;
+  std::uint64_t leased_ = 0; // 0: the host has no trainer with samples
   bool first_ = true;
 };
 

@@ -1,4 +1,5 @@
 // actors/experts/expert_server by itself: passes, repeated requests, abuse, copies and revival.
+#include "actors/dht/host_record.hpp"
 #include "tests/actors/experts/expert_lab.hpp"
 
 #include <limits>
@@ -210,4 +211,49 @@ TEST_CASE("copies that no honest server sends are counted and kept out") {
   client.host.kill();
   lab.world.run_for(30s);
   CHECK(lab.world.observed<expert_held>().empty());
+}
+
+namespace {
+
+/// The stranger's record claims so many steps of the first expert.
+void claim(stranger& by, const std::string& key, std::uint32_t at, std::uint64_t steps) {
+  caf::send_as(by.actor, by.lab.server_config().dht,
+               store{key, host_record(by.host, by.actor, pack_coordinates({{at, steps}}), 1h)});
+  by.lab.world.run_for(100ms);
+}
+
+} // namespace
+
+TEST_CASE("a record that claims many steps takes no expert from a host that trainers call") {
+  expert_lab lab;
+  lab.add_server({first});
+  stranger liar(lab), client(lab);
+  claim(liar, prefix_key("m", 0, {0}), 0, std::uint64_t{1} << 60);
+  for (int n = 0; n < 12; ++n) {
+    client.send(client.pass(1, values(1)));
+    lab.world.run_for(5s);
+  }
+  CHECK(lab.world.observed<expert_given_up>().empty());
+  // Without calls the host believes the claim, and keeps its expert as a copy.
+  lab.world.run_for(1min);
+  CHECK(lab.world.observed<expert_given_up>().size() == 1);
+  lab.world.run_for(1min);
+  liar.host.kill();
+  lab.world.run_for(1min);
+  client.send(client.pass(2, values(1)));
+  CHECK(client.refused() == expert_refusal::none);
+}
+
+TEST_CASE("an offer that leads to no expert does not stop its revival") {
+  expert_lab lab;
+  auto& owner = lab.add_server({first});
+  for (int n = 0; n < 3; ++n) lab.add_server(std::vector<expert_id>{});
+  lab.world.run_for(25s);
+  stranger liar(lab);
+  claim(liar, revival_key("m", first), 0, std::uint64_t{1} << 60);
+  owner.kill();
+  lab.world.run_for(2min);
+  const auto held = lab.world.observed<expert_held>();
+  REQUIRE(!held.empty());
+  CHECK(held.back().second.revived);
 }

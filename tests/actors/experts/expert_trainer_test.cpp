@@ -141,3 +141,28 @@ TEST_CASE("a trunk of another size or with wrong values reaches no trainer") {
   lab.world.run_for(1s);
   CHECK(lab.world.observed<misbehaved>().size() == 3);
 }
+
+TEST_CASE("a trunk that is far larger than the trainer's reaches it not, and a host gives one") {
+  const auto loss_after = [](const std::vector<float>& sizes) {
+    expert_lab lab;
+    auto config = lab.trainer_config();
+    config.steps = 1;
+    config.step_time = 10s;
+    config.pauses = 0;
+    lab.add_trainer(std::move(config));
+    auto& host = lab.world.add_host("stranger");
+    const auto stranger =
+        lab.world.spawn<collector<tick>>(host, std::make_shared<collector<tick>::log>());
+    for (const auto size : sizes)
+      caf::send_as(stranger, lab.trainers[0],
+                   trunk_share{1, payload{std::vector<float>(lab.net->parameter_count(), size)}});
+    lab.world.run_for(1min);
+    REQUIRE(lab.world.observed<expert_step>().size() == 1);
+    return std::pair(lab.world.observed<expert_step>()[0].second.loss,
+                     lab.world.observed<misbehaved>().size());
+  };
+  const auto alone = loss_after({}), huge = loss_after({1e20F});
+  CHECK(huge.first == alone.first);
+  CHECK(huge.second == 1);
+  CHECK(loss_after({0.1F, 0.3F, 0.2F}) == loss_after({0.1F}));
+}
