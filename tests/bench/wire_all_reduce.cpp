@@ -18,6 +18,7 @@
 #include "netem/wire/credentials.hpp"
 #include "netem/wire/key_files.hpp"
 #include "netem/wire/moderator.hpp"
+#include "scenarios/runner/member_keys.hpp"
 #include "scenarios/runner/world.hpp"
 #include "tests/bench/averaging.hpp"
 #include "tests/bench/processes.hpp"
@@ -100,6 +101,9 @@ public:
       real.options.server_credentials = credentials->server;
       real.options.channel_credentials = credentials->channel;
       real.options.admits = credentials->admits;
+      real.options.keys = {credentials->key, credentials->certificate};
+      real.keys = scenarios::member_keys_of(name_of(self_), credentials->key,
+                                            credentials->certificate);
     }
     real.options.on_refused = [this](netem::host_index, const std::string& where, wire::refusal why,
                                      const std::string& text, bool) {
