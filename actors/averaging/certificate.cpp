@@ -3,6 +3,7 @@
 #include "actors/averaging/part_layout.hpp"
 #include "actors/host.hpp"
 #include "actors/trust/identity.hpp"
+#include "kernels/base/tree_digest.hpp"
 
 #include <caf/actor_cast.hpp>
 #include <fmt/format.h>
@@ -115,7 +116,7 @@ id128 chunk_version(const std::vector<std::uint32_t>& senders, const payload& va
   out.add(senders.size());
   out.add(std::as_bytes(std::span(senders)));
   out.add(values.is_size_only()).add(values.size());
-  if (!values.is_size_only()) out.add(values.bytes());
+  if (!values.is_size_only()) out.add(tree_hash_of(values.bytes()));
   return id128::from(out.finish());
 }
 

@@ -61,8 +61,8 @@ group_id group_of(const group_begun& roster);
 /// The id of the second round of a group.
 group_id second_group(const group_id& first);
 
-/// The hash of one finished chunk: its senders and its values, or their size if `values` is
-/// size-only.
+/// The hash of one finished chunk: its senders, and tree_hash_of() its values or the size of
+/// size-only ones.
 id128 chunk_version(const std::vector<std::uint32_t>& senders, const payload& values);
 /// The version of a result: `chunks` are all chunks in order. `before` is the version of the first
 /// of two rounds, else zero.

@@ -124,7 +124,7 @@ private:
 
 struct hello {
   static constexpr std::uint32_t magic = 0x4c4f4853; // SHOL
-  static constexpr std::uint32_t version = 3;
+  static constexpr std::uint32_t version = 4;
   std::uint64_t link = 0; ///< the link's token, the same on both pipes
   std::string name;
   std::uint32_t incarnation = 0;
