@@ -102,8 +102,8 @@ public:
       real.options.channel_credentials = credentials->channel;
       real.options.admits = credentials->admits;
       real.options.keys = {credentials->key, credentials->certificate};
-      real.keys = scenarios::member_keys_of(name_of(self_), credentials->key,
-                                            credentials->certificate);
+      real.keys =
+          scenarios::member_keys_of(name_of(self_), credentials->key, credentials->certificate);
     }
     real.options.on_refused = [this](netem::host_index, const std::string& where, wire::refusal why,
                                      const std::string& text, bool) {
