@@ -84,7 +84,7 @@ void expert_cache::read(const prefix& which, const found& answer, const host& he
 }
 
 bool expert_cache::counts(const entry& one, std::int64_t utc_ns, duration now) const {
-  if (one.holder.expires_utc_ns <= utc_ns) return false;
+  if (one.holder.expires_utc_ns <= utc_ns || silent_.contains(one.holder.peer)) return false;
   const auto gone = gone_.find(one.holder.peer);
   if (gone != gone_.end() && one.holder.expires_utc_ns <= gone->second) return false;
   const auto banned = banned_until_.find(one.holder.peer);
@@ -121,6 +121,7 @@ std::optional<expert_holder> expert_cache::holder(const expert_id& which, std::i
 void expert_cache::failed(peer_id host, duration now, unsigned bans) {
   auto& until = banned_until_[host];
   until = std::max(until, now + bans * options_.ban);
+  silent_.erase(host);
 }
 
 void expert_cache::moved(const expert_id& which, peer_id from) {

@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -90,12 +91,16 @@ public:
                                       duration now) const;
   /// The host gets nothing for a while, as it did not answer: `bans` times the usual time.
   void failed(peer_id host, duration now, unsigned bans = 1);
+  /// The host has not answered in time. It gets nothing until it is heard, has failed or is gone.
+  void silent(peer_id host) { silent_.insert(host); }
+  void heard(peer_id host) { silent_.erase(host); }
   /// The host holds the expert no more.
   void moved(const expert_id& which, peer_id from);
   /// The host died at that time (UTC), or was cut off. Records that it may have written before do
   /// not count. One that was cut off comes back with a later record.
   void gone(peer_id host, std::int64_t utc_ns) {
     gone_[host] = utc_ns + options_.record_lifetime.count();
+    silent_.erase(host);
   }
   /// Drops dictionaries that nobody needed for long.
   void drop_old(duration now);
@@ -115,6 +120,7 @@ private:
   expert_cache_options options_;
   std::map<prefix, dictionary> dictionaries_;
   std::map<peer_id, duration> banned_until_;
+  std::set<peer_id> silent_;
   std::map<peer_id, std::int64_t> gone_; // records count that end later than this
 };
 

@@ -33,6 +33,7 @@ expert_trainer::expert_trainer(caf::actor_config& config, host& on, expert_train
       optimizer_state_(optimizer_state_size(options_.optimizer, trunk_->size())),
       cache_(options_.cache), sizes_{size_bound(options_.most_growth),
                                      size_bound(options_.most_growth)},
+      answer_times_{answer_times(options_.timeout), answer_times(options_.timeout)},
       draws_(on.random_stream("experts.sharing")), jitter_(on.random_stream("experts.jitter")) {
   if (options_.rounds)
     rounds_.emplace(*options_.rounds, options_.share_every, on.random_stream("experts.place"));
@@ -57,6 +58,7 @@ void expert_trainer::on_exit() {
   stream_.reset();
   cache_ = expert_cache({});
   calls_.clear();
+  late_.clear();
   answered_.clear();
   gathers_.clear();
   others_.clear();
@@ -78,13 +80,12 @@ caf::behavior expert_trainer::make_behavior() {
   return {
       [this](const expert_answer& m) { receive(m); },
       [this](const expert_refused& m) {
+        end_lateness(m.request);
         const auto found = calls_.find(m.request);
         if (found == calls_.end() || found->second.to.peer != sender_peer()) return;
-        lose(m.request,
-             m.why > 0 && m.why <= static_cast<std::uint8_t>(expert_refusal::stale)
-                 ? static_cast<expert_refusal>(m.why)
-                 : expert_refusal::wrong_values,
-             false);
+        lose(m.request, m.why > 0 && m.why <= static_cast<std::uint8_t>(expert_refusal::stale)
+                            ? static_cast<expert_refusal>(m.why)
+                            : expert_refusal::wrong_values);
       },
       [this](const found& m) { receive(m); },
       [this](const trunk_share& m) { receive(m); },
@@ -106,7 +107,10 @@ caf::behavior expert_trainer::make_behavior() {
           start_step();
           break;
         case late:
-          if (calls_.contains(t.token)) lose(t.token, expert_refusal::none, true);
+          if (calls_.contains(t.token)) be_late(t.token);
+          break;
+        case silent:
+          end_silence(t.token);
           break;
         case pausing:
           retried_ = 0;
@@ -314,17 +318,22 @@ void expert_trainer::place_call(const expert_place& place, std::vector<learn::ro
   auto x = pack(pass_->inputs_of(rows));
   auto gradient = backward_ ? pack(pass_->gradients_of(rows)) : result<payload>(payload{});
   if (calls_.empty() && !again) calls_began_ = now();
-  calls_[request] = {place, std::move(rows), to, again, began};
+  auto& call = calls_[request];
+  call = {place, std::move(rows), to, again, began};
   // Values that are not finite reach no expert. The call is lost after its caller has made others.
   if (!x || !gradient) return set_timer(duration{}, late, request);
   m.x = std::move(*x);
   m.gradient = std::move(*gradient);
   if (backward_) m.version = answered_[pass_->layer()].at(place).version;
+  call.sent = true;
   send(to.address, std::move(m));
-  set_timer(options_.timeout, late, request);
+  // A measurement has far more rows than a step, so earlier answers say nothing about its times.
+  set_timer(evaluates_ ? options_.timeout : answer_times_[backward_ ? 1 : 0].deadline(to.peer),
+            late, request);
 }
 
 void expert_trainer::receive(const expert_answer& m) {
+  end_lateness(m.request);
   const auto at = calls_.find(m.request);
   if (at == calls_.end() || at->second.to.peer != sender_peer()) return;
   const auto width = options_.net->ends().width();
@@ -332,18 +341,20 @@ void expert_trainer::receive(const expert_answer& m) {
                                          width, options_.sized);
   if (!values) {
     sender_misbehaves(values.error());
-    return lose(m.request, expert_refusal::wrong_values, false);
+    return lose(m.request, expert_refusal::wrong_values);
   }
   // Relative to what the host has computed them from, the sizes of all steps compare.
   const auto from = size_of_values(backward_ ? pass_->gradients_of(at->second.rows)
                                              : pass_->inputs_of(at->second.rows));
   if (from > 0 &&
       !sizes_[backward_ ? 1 : 0].accepts(at->second.to.peer, size_of_values(*values) / from))
-    return lose(m.request, expert_refusal::too_large, false);
+    return lose(m.request, expert_refusal::too_large);
   const auto done = std::move(at->second);
   calls_.erase(at);
   parts_done_ += backward_ ? 1 : 0;
-  if (const auto time = now() - done.began; !seen_.slowest || time > seen_.slowest_time) {
+  const auto time = now() - done.began;
+  if (!evaluates_) answer_times_[backward_ ? 1 : 0].answered(done.to.peer, time);
+  if (!seen_.slowest || time > seen_.slowest_time) {
     seen_.slowest = in_layer(done.place);
     seen_.slowest_backward = backward_;
     seen_.slowest_began = done.began;
@@ -365,19 +376,51 @@ void expert_trainer::all_answered() {
   backward_ ? go_back() : layer_answered();
 }
 
-void expert_trainer::lose(std::uint64_t request, expert_refusal why, bool may_repeat) {
-  auto lost = std::move(calls_.at(request));
-  calls_.erase(request);
-  if (backward_ && may_repeat && !lost.again) {
-    return place_call(lost.place, std::move(lost.rows), lost.to, request, true, lost.began);
+void expert_trainer::be_late(std::uint64_t request) {
+  auto& call = calls_.at(request);
+  if (!call.sent) return leave_out(request, expert_refusal::wrong_values);
+  if (backward_ && !call.again) {
+    auto first = std::move(call);
+    calls_.erase(request);
+    return place_call(first.place, std::move(first.rows), first.to, request, true, first.began);
   }
-  const auto which = in_layer(lost.place);
-  here().observe(expert_call_lost{which, lost.to.peer, backward_, why});
-  ++seen_.lost;
+  const auto left = call.began + options_.timeout - now();
+  if (left <= duration{}) return lose(request, expert_refusal::none);
+  late_[request] = {call.to.peer, backward_, call.began};
+  cache_.silent(call.to.peer);
+  set_timer(left, silent, request);
+  leave_out(request, expert_refusal::none);
+}
+
+void expert_trainer::end_lateness(std::uint64_t request) {
+  const auto at = late_.find(request);
+  if (at == late_.end() || at->second.to != sender_peer()) return;
+  answer_times_[at->second.backward ? 1 : 0].answered(at->second.to, now() - at->second.began);
+  cache_.heard(at->second.to);
+  late_.erase(at);
+}
+
+void expert_trainer::end_silence(std::uint64_t request) {
+  const auto at = late_.find(request);
+  if (at == late_.end()) return;
+  cache_.failed(at->second.to, now());
+  late_.erase(at);
+}
+
+void expert_trainer::lose(std::uint64_t request, expert_refusal why) {
+  const auto& lost = calls_.at(request);
   if (why == expert_refusal::unknown_expert)
-    cache_.moved(which, lost.to.peer);
+    cache_.moved(in_layer(lost.place), lost.to.peer);
   else
     cache_.failed(lost.to.peer, now(), why == expert_refusal::too_large ? wrong_bans : 1);
+  leave_out(request, why);
+}
+
+void expert_trainer::leave_out(std::uint64_t request, expert_refusal why) {
+  const auto& lost = calls_.at(request);
+  here().observe(expert_call_lost{in_layer(lost.place), lost.to.peer, backward_, why});
+  ++seen_.lost;
+  calls_.erase(request);
   if (calls_.empty()) all_answered();
 }
 
@@ -388,11 +431,13 @@ void expert_trainer::on_down(const caf::actor_addr& whom) {
   const auto peer = at->second;
   watched_.erase(at);
   cache_.gone(peer, here().utc_ns());
+  std::erase_if(late_, [&](const auto& each) { return each.second.to == peer; });
+  for (auto& each : answer_times_) each.forget(peer);
   std::vector<std::uint64_t> lost;
   for (const auto& [request, call] : calls_)
     if (call.to.peer == peer) lost.push_back(request);
   for (const auto request : lost)
-    if (calls_.contains(request)) lose(request, expert_refusal::none, false);
+    if (calls_.contains(request)) lose(request, expert_refusal::none);
 }
 
 void expert_trainer::layer_answered() {

@@ -3,11 +3,13 @@
 //
 // Steps of a training step:
 // 1. For each layer: search the experts of each row (expert_search.hpp), send each expert its rows,
-//    and wait until all have answered, or for `timeout`. A row without any answer is searched
-//    again, up to `retries` times, among the hosts that have not failed.
+//    and wait until all have answered. An expert whose answer takes far longer than earlier ones
+//    is left out (answer_times.hpp). Its host gets no calls until it answers, and counts as failed
+//    after `timeout`. A row without any answer is searched again, up to `retries` times, among the
+//    hosts that have not failed.
 // 2. The loss; then back through the layers. Each expert that answered gets the gradient of its
-//    output and makes a step of its own. A request without an answer is sent once more under the
-//    same number, which makes no second step.
+//    output and makes a step of its own. A request without an answer in time is sent once more
+//    under the same number, which makes no second step.
 //    An answer that is far larger than those of other hosts counts as none, and its host is left
 //    alone for long (size_bound.hpp).
 // 3. A step of the trunk. Every `share_every` the trunk goes to another trainer, drawn at random,
@@ -21,6 +23,7 @@
 // instead. Source: Ryabinin and Gusev, arXiv:2002.04013, section 3.
 #pragma once
 
+#include "actors/experts/answer_times.hpp"
 #include "actors/experts/expert_gatherer.hpp"
 #include "actors/experts/expert_record.hpp"
 #include "actors/experts/expert_search.hpp"
@@ -110,6 +113,7 @@ private:
   enum timer : std::uint32_t {
     begin,
     late,
+    silent,
     renewal,
     sharing,
     pausing,
@@ -128,6 +132,13 @@ private:
     std::vector<learn::routed_row> rows;
     expert_holder to;
     bool again = false; // the request was repeated
+    duration began{};
+    bool sent = false;
+  };
+  /// A call that was left out, and whose answer may still come.
+  struct late_call {
+    peer_id to = 0;
+    bool backward = false;
     duration began{};
   };
   struct answered_expert {
@@ -152,7 +163,15 @@ private:
   void receive(const expert_answer& m);
   void receive(const found& m);
   void receive(const trunk_share& m);
-  void lose(std::uint64_t request, expert_refusal why, bool may_repeat);
+  /// The answer has not come in time.
+  void be_late(std::uint64_t request);
+  /// The host of a late call has answered after all.
+  void end_lateness(std::uint64_t request);
+  /// The host of a late call is silent for good.
+  void end_silence(std::uint64_t request);
+  void lose(std::uint64_t request, expert_refusal why);
+  /// The step goes on without this expert.
+  void leave_out(std::uint64_t request, expert_refusal why);
   void all_answered();
   void layer_answered();
   void enter_first_layer();
@@ -202,7 +221,8 @@ private:
   std::uint64_t steps_ = 0;
   expert_cache cache_;
   std::map<caf::actor_addr, peer_id> watched_;
-  std::array<size_bound, 2> sizes_; // the answers' sizes, forward and back
+  std::array<size_bound, 2> sizes_;          // the answers' sizes, forward and back
+  std::array<answer_times, 2> answer_times_; // the same
 
   // The pass that is under way.
   std::shared_ptr<const std::vector<float>> used_; // the trunk with which the pass began
@@ -215,6 +235,7 @@ private:
   std::vector<std::vector<learn::expert_choice>> chosen_;
   std::vector<std::map<expert_place, answered_expert>> answered_; // by layer
   std::map<std::uint64_t, call> calls_;
+  std::map<std::uint64_t, late_call> late_;
   std::map<std::uint64_t, expert_id> look_ups_;
   unsigned retried_ = 0, paused_ = 0;
   expert_step seen_;

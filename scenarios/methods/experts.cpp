@@ -73,7 +73,9 @@ void describe(V& v, expert_choices& o) {
   v.field("most_staleness", o.most_staleness,
           "an expert refuses a gradient after more steps since the forward pass; 0: never",
           {.hide_default = true});
-  v.field("answer_timeout", o.answer_timeout, "an expert that has not answered by then is left out",
+  v.field("answer_timeout", o.answer_timeout,
+          "an expert that has not answered by then is left out. It is left out sooner if earlier "
+          "answers of its host came sooner, but not within a tenth of this time",
           {.above = 0, .hide_default = true});
   v.field(
       "most_growth", o.most_growth,

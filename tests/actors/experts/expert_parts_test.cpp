@@ -244,6 +244,11 @@ TEST_CASE("a client's cache counts records until they expire and leaves failed h
   cache.failed(peers[0], 0s);
   CHECK(cache.holder({0, {5}}, utc, 1s)->peer == peers[1]);
   CHECK(cache.holder({0, {5}}, utc, 15s)->peer == peers[0]);
+  cache.silent(peers[0]);
+  CHECK(cache.holder({0, {5}}, utc, 15s)->peer == peers[1]);
+  cache.heard(peers[0]);
+  CHECK(cache.holder({0, {5}}, utc, 15s)->peer == peers[0]);
+  cache.silent(peers[1]);
   cache.gone(peers[1], utc);
   CHECK(cache.alive(root, later, 15s).empty());
   cache.gone(peers[1], utc - 1); // the record is a later one

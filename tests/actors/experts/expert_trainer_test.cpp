@@ -23,6 +23,15 @@ double mean_loss(std::span<const expert_step> steps) {
   return out / static_cast<double>(steps.size());
 }
 
+/// One host of most experts, and one that needs `batch_time` for a batch.
+void add_two_servers(expert_lab& lab, duration batch_time) {
+  auto other = lab.server_config();
+  other.experts = {{0, {0, 0}}, {1, {0, 0}}};
+  other.batch_time = batch_time;
+  lab.add_server({{0, {0, 1}}, {0, {1, 0}}, {0, {1, 1}}, {1, {0, 1}}, {1, {1, 0}}, {1, {1, 1}}});
+  lab.add_server(std::move(other));
+}
+
 } // namespace
 
 TEST_CASE("a trainer learns with experts of other hosts and measures held-out samples") {
@@ -107,6 +116,86 @@ TEST_CASE("deaths of hosts stop no step and the experts come back") {
   // Experts that came back on the second host came back twice.
   CHECK(revived >= 4);
   CHECK(mean_loss(std::span(steps).last(40)) < 0.6 * mean_loss(std::span(steps).first(10)));
+}
+
+TEST_CASE("a step goes on without an expert that does not answer in time") {
+  expert_lab lab;
+  // A host that never answers is as one whose death nobody has detected yet.
+  add_two_servers(lab, 10h);
+  lab.world.run_for(1s);
+  auto config = lab.trainer_config();
+  config.timeout = 5s;
+  config.step_time = 100ms;
+  config.steps = 500;
+  lab.add_trainer(std::move(config));
+  lab.world.run_for(200s);
+  const auto steps = steps_of(lab);
+  REQUIRE(steps.size() == 500);
+  std::uint64_t lost = 0;
+  for (const auto& each : steps) {
+    lost += each.lost;
+    CHECK(each.unanswered == 0);
+    // Before the first answer the trainer does not know how long answers take.
+    CHECK(each.time < (each.step == 1 ? 11s : 2s));
+  }
+  // The host is tried again when its ban is over.
+  CHECK(lost >= 2);
+  CHECK(lost < 20);
+}
+
+TEST_CASE("a slow host that answers steadily is never left out") {
+  expert_lab lab;
+  add_two_servers(lab, 1500ms);
+  lab.world.run_for(1s);
+  auto config = lab.trainer_config();
+  config.timeout = 5s;
+  config.steps = 30;
+  lab.add_trainer(std::move(config));
+  lab.world.run_for(300s);
+  const auto steps = steps_of(lab);
+  REQUIRE(steps.size() == 30);
+  for (const auto& each : steps) CHECK(each.lost == 0);
+}
+
+TEST_CASE("a host that was late gets calls again as soon as it has answered") {
+  expert_lab lab;
+  lab.deal(2);
+  lab.world.run_for(1s);
+  auto config = lab.trainer_config();
+  config.timeout = 5s;
+  config.step_time = 100ms;
+  lab.add_trainer(std::move(config));
+  lab.world.run_for(20s);
+  REQUIRE(lab.world.observed<expert_call_lost>().empty());
+
+  // A request with many rows keeps the first host busy for two seconds.
+  const auto began = lab.world.now();
+  auto& host = lab.world.add_host("stranger");
+  auto log = std::make_shared<collector<expert_answer>::log>();
+  expert_pass many;
+  many.reply_to = lab.world.spawn<collector<expert_answer>>(host, log);
+  many.place = {0, 0};
+  many.rows = 1000;
+  many.x = payload{std::vector<float>(1000 * expert_lab::width, 0.1F)};
+  for (many.request = 1; many.request <= 20; ++many.request)
+    caf::send_as(many.reply_to, lab.actors[0], many);
+  lab.world.run_for(4s);
+  REQUIRE(std::get<0>(*log).size() == 20);
+  CHECK_FALSE(lab.world.observed<expert_call_lost>().empty());
+  lab.world.run_for(2s);
+  // In the last two of six seconds the host has work again, long before a ban of 15 s is over.
+  const auto lost = lab.world.observed<expert_call_lost>().size();
+  auto batches = [&] {
+    std::size_t out = 0;
+    for (const auto& [peer, batch] : lab.world.observed<expert_batch_done>())
+      out += peer == lab.servers[0]->id() ? 1 : 0;
+    return out;
+  };
+  const auto before = batches();
+  lab.world.run_for(2s);
+  CHECK(batches() > before + 10);
+  CHECK(lab.world.observed<expert_call_lost>().size() == lost);
+  CHECK(lab.world.now() < began + 10s);
 }
 
 TEST_CASE("a trainer without any expert waits, then passes the layers and makes its steps") {
