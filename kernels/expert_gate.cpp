@@ -10,6 +10,22 @@
 
 namespace shoal::kernels {
 
+namespace {
+
+std::vector<double> softmax_of(std::span<const float> scores) {
+  const double most = *std::max_element(scores.begin(), scores.end());
+  double sum = 0;
+  std::vector<double> out;
+  for (const float each : scores) {
+    out.push_back(std::exp(each - most));
+    sum += out.back();
+  }
+  for (auto& each : out) each /= sum;
+  return out;
+}
+
+} // namespace
+
 expert_gate::expert_gate(std::size_t width, std::vector<std::uint32_t> grid)
     : width_(width), grid_(std::move(grid)) {
   SHOAL_CHECK(width_ > 0 && !grid_.empty(), "a gate has inputs and a grid");
@@ -89,6 +105,26 @@ double expert_gate::logit(std::span<const float> scores_of_row, const expert_pla
   return out;
 }
 
+double expert_gate::probability(std::span<const float> scores_of_row,
+                                const expert_place& place) const {
+  double out = 1;
+  for (std::size_t d = 0; d < grid_.size(); ++d)
+    out *= softmax_of(scores_of_row.subspan(first_[d], grid_[d]))[place[d]];
+  return out;
+}
+
+void expert_gate::probability_backward(std::span<const float> scores_of_row,
+                                       const expert_place& place, double gradient,
+                                       std::span<float> gradient_scores_sum) const {
+  const double scale = gradient * probability(scores_of_row, place);
+  for (std::size_t d = 0; d < grid_.size(); ++d) {
+    const auto softmax = softmax_of(scores_of_row.subspan(first_[d], grid_[d]));
+    for (std::size_t i = 0; i < softmax.size(); ++i)
+      gradient_scores_sum[first_[d] + i] +=
+          static_cast<float>(scale * ((i == place[d] ? 1 : 0) - softmax[i]));
+  }
+}
+
 double expert_gate::balance(std::span<const float> scores,
                             std::span<const std::vector<expert_place>> chosen, double scale,
                             std::span<float> gradient_scores_sum) const {
@@ -106,14 +142,10 @@ double expert_gate::balance(std::span<const float> scores,
   for (std::size_t n = 0; n < rows; ++n)
     for (std::size_t d = 0; d < grid_.size(); ++d) {
       const auto first = n * keys_ + first_[d];
-      const auto of = scores.subspan(first, grid_[d]);
-      const double most = *std::max_element(of.begin(), of.end());
-      double sum = 0;
-      for (std::size_t i = 0; i < of.size(); ++i)
-        sum += softmax[first + i] = std::exp(of[i] - most);
+      const auto of = softmax_of(scores.subspan(first, grid_[d]));
       for (std::size_t i = 0; i < of.size(); ++i) {
-        softmax[first + i] /= sum;
-        mean[first_[d] + i] += softmax[first + i] / static_cast<double>(rows);
+        softmax[first + i] = of[i];
+        mean[first_[d] + i] += of[i] / static_cast<double>(rows);
       }
     }
   double out = 0;

@@ -5,8 +5,8 @@
 //   logit(i1, ..., iD) = score_1[i1] + ... + score_D[iD]
 // The norm |K[i, :]| runs over all keys of one input feature, not over the features of one key.
 // Source: Ryabinin and Gusev, arXiv:2002.04013, section 3.2; product keys: Lample et al.,
-// arXiv:1907.05242. Balance: Fedus et al., arXiv:2101.03961, equation 4, here for each dimension of
-// the grid.
+// arXiv:1907.05242. Probability and balance: Fedus et al., arXiv:2101.03961, equations 1, 2 and 4;
+// the balance is here for each dimension of the grid.
 #pragma once
 
 #include <cstddef>
@@ -47,6 +47,13 @@ public:
   }
   /// The logit of an expert. Requires: place on the grid.
   double logit(std::span<const float> scores_of_row, const expert_place& place) const;
+
+  /// An expert's probability by the softmax of the logits of all experts of the grid. That is the
+  /// product over the dimensions of the softmax of their scores. Requires: place on the grid.
+  double probability(std::span<const float> scores_of_row, const expert_place& place) const;
+  /// Adds `gradient` times the gradient of probability() with respect to the scores of the row.
+  void probability_backward(std::span<const float> scores_of_row, const expert_place& place,
+                            double gradient, std::span<float> gradient_scores_sum) const;
 
   /// The balance loss of rows with these choices: the mean over dimensions d of M_d sum_i f_i p_i.
   /// f_i: the share of the choices with coordinate i; p_i: the mean over rows of the softmax of the

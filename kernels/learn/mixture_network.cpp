@@ -48,25 +48,55 @@ void mixture_pass::enter_layer(std::vector<float> x) {
   layers_.push_back(std::move(next));
 }
 
+std::span<const float> mixture_pass::scores_of(std::size_t row) const {
+  const auto keys = net_.gate().keys();
+  return std::span(layers_[at_].scores).subspan(row * keys, keys);
+}
+
+std::vector<double> mixture_pass::weights_of(std::size_t row,
+                                             const std::vector<expert_choice>& chosen) const {
+  const bool switches = net_.shape().gate == gate_kind::switching;
+  const auto scores = scores_of(row);
+  std::vector<double> out;
+  std::vector<bool> answered;
+  for (const auto& each : chosen) {
+    answered.push_back(!each.output.empty());
+    if (!switches)
+      out.push_back(net_.gate().logit(scores, each.place));
+    else
+      out.push_back(answered.back() ? net_.gate().probability(scores, each.place) : 0);
+  }
+  return switches ? out : kernels::softmax_of_answers(out, answered);
+}
+
+void mixture_pass::weights_back(std::size_t row, std::span<const double> gradient_weights,
+                                std::span<float> gradient_scores_sum) const {
+  const auto& gate = net_.gate();
+  const auto& chosen = layers_[at_].chosen[row];
+  if (net_.shape().gate == gate_kind::switching) {
+    for (std::size_t c = 0; c < chosen.size(); ++c)
+      if (!chosen[c].output.empty())
+        gate.probability_backward(scores_of(row), chosen[c].place, gradient_weights[c],
+                                  gradient_scores_sum);
+    return;
+  }
+  const auto of_logits = kernels::softmax_backward(layers_[at_].weights[row], gradient_weights);
+  for (std::size_t c = 0; c < chosen.size(); ++c)
+    for (std::size_t d = 0; d < chosen[c].place.size(); ++d)
+      gradient_scores_sum[gate.key_of(d, chosen[c].place[d])] += static_cast<float>(of_logits[c]);
+}
+
 void mixture_pass::advance(std::vector<std::vector<expert_choice>> chosen) {
   SHOAL_CHECK(at_ < net_.shape().layers && at_ + 1 == layers_.size() && chosen.size() == rows(),
               "the experts of a layer answer once");
   auto& here = layers_[at_];
   auto out = here.x;
-  const auto keys = net_.gate().keys();
   for (std::size_t n = 0; n < chosen.size(); ++n) {
     const auto& row = chosen[n];
-    std::vector<double> logits;
-    std::vector<bool> answered;
-    for (const auto& each : row) {
-      logits.push_back(
-          net_.gate().logit(std::span(here.scores).subspan(n * keys, keys), each.place));
-      answered.push_back(!each.output.empty());
-    }
-    unanswered_ += std::ranges::find(answered, true) == answered.end() ? 1 : 0;
-    here.weights.push_back(kernels::softmax_of_answers(logits, answered));
+    unanswered_ += std::ranges::all_of(row, [](const auto& e) { return e.output.empty(); }) ? 1 : 0;
+    here.weights.push_back(weights_of(n, row));
     for (std::size_t c = 0; c < row.size(); ++c) {
-      SHOAL_CHECK(!answered[c] || row[c].output.size() == width_, "an output is a row");
+      SHOAL_CHECK(row[c].output.empty() || row[c].output.size() == width_, "an output is a row");
       const auto w = static_cast<float>(here.weights.back()[c]);
       for (std::size_t i = 0; i < row[c].output.size(); ++i)
         out[n * width_ + i] += w * row[c].output[i];
@@ -140,11 +170,7 @@ void mixture_pass::retreat() {
       for (std::size_t i = 0; i < row[c].gradient.size(); ++i)
         down[n * width_ + i] += row[c].gradient[i];
     }
-    const auto of_logits = kernels::softmax_backward(here.weights[n], of_weights);
-    for (std::size_t c = 0; c < row.size(); ++c)
-      for (std::size_t d = 0; d < row[c].place.size(); ++d)
-        of_scores[n * gate.keys() + gate.key_of(d, row[c].place[d])] +=
-            static_cast<float>(of_logits[c]);
+    weights_back(n, of_weights, std::span(of_scores).subspan(n * gate.keys(), gate.keys()));
   }
   balance_ += gate.balance(here.scores, places, net_.shape().balance, of_scores) /
               static_cast<double>(net_.shape().layers);

@@ -1,10 +1,11 @@
 // A network of layers of experts. The entrance turns samples into rows. Each layer adds the
 // weighted outputs of some experts to a row. The exit has the loss.
 //   x_0 = enter(sample);  x_{l+1} = x_l + sum_e w_e expert_e(x_l);  loss = leave(x_L)
-// w is the softmax of the gate's logits over those chosen experts that answered. If none answered,
-// the row passes the layer as it is. On the way back an expert without an answer is a constant.
-// The experts are elsewhere: a `mixture_pass` stops before each layer, and its owner calls them.
-// Source: Ryabinin and Gusev, arXiv:2002.04013, sections 3.1 and 3.2.
+// w is the softmax of the gate's logits over those chosen experts that answered, or the probability
+// of each (gate_kind). If none answered, the row passes the layer as it is. On the way back an
+// expert without an answer is a constant. The experts are elsewhere: a `mixture_pass` stops before
+// each layer, and its owner calls them. Source: Ryabinin and Gusev, arXiv:2002.04013, sections 3.1
+// and 3.2. Switch: Fedus et al., arXiv:2101.03961, equations 1 and 2.
 #pragma once
 
 #include "kernels/expert_gate.hpp"
@@ -48,10 +49,19 @@ public:
                           std::span<float> gradient_sum) const = 0;
 };
 
+/// How the outputs of a row's experts are weighted.
+enum class gate_kind : std::uint8_t {
+  softmax, ///< by the softmax of their logits over those that answered
+  /// By the probability of each among all experts of the layer. With one expert for a row the other
+  /// weight is always 1, and the gate would learn from the balance loss alone.
+  switching,
+};
+
 struct mixture_shape {
   std::size_t layers = 4;
   std::vector<std::uint32_t> grid; ///< the experts of each layer stand on it
   double balance = 0;              ///< factor of the balance loss (expert_gate::balance())
+  gate_kind gate = gate_kind::softmax;
 };
 
 /// The parts of a network that its trainer holds. Thread safety: immutable.
@@ -150,6 +160,12 @@ private:
     std::vector<std::vector<double>> weights; // by row and choice
   };
   void enter_layer(std::vector<float> x);
+  /// The scores of a row in the layer `at_`.
+  std::span<const float> scores_of(std::size_t row) const;
+  std::vector<double> weights_of(std::size_t row, const std::vector<expert_choice>& chosen) const;
+  /// Adds the gradient with respect to the row's scores, given that of its weights.
+  void weights_back(std::size_t row, std::span<const double> gradient_weights,
+                    std::span<float> gradient_scores_sum) const;
 
   const mixture_network& net_;
   std::span<const float> parameters_;

@@ -69,7 +69,8 @@ expert_swarm swarm_of(const experts_options& what, std::uint64_t seed, const exp
       learn::mixture_shape{.layers = what.layers,
                            .grid = std::vector<std::uint32_t>(
                                what.grid.dimensions, static_cast<std::uint32_t>(what.grid.side)),
-                           .balance = what.balance});
+                           .balance = what.balance,
+                           .gate = gate_of(what.gate)});
   if (what.timing) {
     out.block = std::make_shared<const sized_expert>(what.width);
     out.sized = what.timing_width;

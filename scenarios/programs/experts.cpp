@@ -36,6 +36,8 @@ public:
     if (sound({"experts.grid", "experts.layers"}) && o_.grid.cells() > most_experts / o_.layers)
       error("experts.grid", fmt::format("{} layers of {} experts: at most {} in all are possible",
                                         o_.layers, o_.grid.cells(), most_experts));
+    if (sound({"experts.gate", "experts.chosen"}))
+      if (const auto wrong = misfit_of(o_.gate, o_.chosen)) error("experts.gate", *wrong);
     if (sound({"experts.grid", "experts.chosen"}) && o_.chosen > o_.grid.cells())
       error("experts.chosen", fmt::format("{} experts for a sample: a layer has only {}", o_.chosen,
                                           o_.grid.cells()));

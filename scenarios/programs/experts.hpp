@@ -5,6 +5,7 @@
 
 #include "kernels/base/units.hpp"
 #include "kernels/mixing.hpp"
+#include "scenarios/experts/gate_option.hpp"
 #include "scenarios/schema/rule.hpp"
 
 #include <chrono>
@@ -31,6 +32,7 @@ struct experts_options {
   std::uint64_t chosen = 4;
   std::uint64_t look_ups = 64;
   double balance = 0.01;
+  std::string gate = "softmax";
   std::uint64_t hosts = 8;
   std::uint64_t trainers = 4;
   std::uint64_t batch = 8;
@@ -98,6 +100,7 @@ void describe(V& v, experts_options& o) {
           {.at_least = 1, .at_most = 1e6});
   v.field("balance", o.balance, "factor of the gates' balance loss",
           {.at_least = 0, .at_most = 1000});
+  describe_gate(v, o.gate);
   v.field("hosts", o.hosts, "hosts of experts, to which the experts are dealt at random",
           {.at_least = 1, .at_most = 16384});
   v.field("trainers", o.trainers, "how many train, without waiting for each other",
@@ -119,7 +122,9 @@ void describe(V& v, experts_options& o) {
           "the time after which a trainer sends its trunk to another");
   v.field("most_staleness", o.most_staleness,
           "an expert refuses a gradient after more steps since the forward pass; 0: never");
-  v.field("timeout", o.timeout, "an expert that has not answered by then is left out");
+  v.field("timeout", o.timeout,
+          "an expert that has not answered by then is left out. It is left out sooner if earlier "
+          "answers of its host came sooner, but not within a tenth of this time");
   v.field("delay", o.delay, "between two hosts, one way");
   v.field("rate", o.rate, "the rate of each line, both ways", {.above = 0});
   v.field("batch_time", o.batch_time, "the time of a batch, whatever its rows");

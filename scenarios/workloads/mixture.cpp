@@ -7,6 +7,7 @@
 #include "kernels/learn/mixture_model.hpp"
 #include "kernels/mixing.hpp"
 #include "kernels/transformer_flops.hpp"
+#include "scenarios/experts/gate_option.hpp"
 #include "scenarios/methods/method.hpp"
 #include "scenarios/workloads/check_texts.hpp"
 #include "scenarios/workloads/prepared.hpp"
@@ -44,6 +45,7 @@ struct mixture_options {
   kernels::grid grid{4, 2};
   std::uint64_t chosen = 2;
   double balance = 0.01;
+  std::string gate = "softmax";
   bool operator==(const mixture_options&) const = default;
 };
 
@@ -128,7 +130,8 @@ result<mixture_parts> model_of(const workload_choice& of) {
   auto net = std::make_shared<const learn::mixture_network>(
       std::move(*ends), learn::mixture_shape{.layers = static_cast<std::size_t>(o.expert_layers),
                                              .grid = sides_of(o),
-                                             .balance = o.balance});
+                                             .balance = o.balance,
+                                             .gate = gate_of(o.gate)});
   const auto flops = flops_of(o);
   return mixture_parts{std::make_shared<const learn::mixture_model>(
                            std::move(net), std::move(*block), static_cast<std::size_t>(o.chosen)),
@@ -281,6 +284,9 @@ void check_sizes(const scenario& what, checking& report) {
     report.error(report.given("workload.heads") ? "workload.heads" : "workload.dim",
                  fmt::format("a dim of {} has no {} heads of an even size: take a multiple of {}",
                              o.dim, o.heads, 2 * o.heads));
+  if (report.sound({"workload.gate", "workload.chosen"}))
+    if (const auto wrong = misfit_of(o.gate, o.chosen))
+      report.error("workload.gate", *wrong, {"chosen: 1"});
   if (!report.sound({"workload.grid", "workload.expert_layers", "workload.chosen"})) return;
   if (o.grid.cells() > most_experts / o.expert_layers)
     report.error("workload.grid", fmt::format("{} layers of {} experts: at most {} in all are "
@@ -311,6 +317,7 @@ void describe(V& v, mixture_options& o) {
           {.at_least = 1, .at_most = 256});
   v.field("balance", o.balance, "factor of the gates' balance loss",
           {.at_least = 0, .at_most = 1000});
+  describe_gate(v, o.gate);
 }
 
 } // namespace

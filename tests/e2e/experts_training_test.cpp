@@ -13,6 +13,7 @@
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <filesystem>
@@ -205,6 +206,21 @@ TEST_CASE("a swarm of experts that come and go learns text and loses no sample")
   }
 }
 
+TEST_CASE("a switch gate sends each token to one expert and learns") {
+  const scratch_folder folder;
+  expert_swarm what;
+  what.workload = "layers: 1, heads: 2, dim: 8, context: 8, grid: 3x3, chosen: 1, gate: switch";
+  what.epochs = 100;
+  const auto run = run_experts(what, folder);
+  const auto& loss = run.outcome.summary.loss;
+  REQUIRE(loss.first);
+  REQUIRE(loss.final);
+  REQUIRE(loss.baseline);
+  CHECK(*loss.final < 0.6 * *loss.first);
+  CHECK(*loss.final < 1.5 * *loss.baseline);
+  CHECK(scenarios::verify_data((folder / "run").string()).ok());
+}
+
 TEST_CASE("trainers of experts may come and go") {
   const scratch_folder folder;
   expert_swarm what;
@@ -315,6 +331,30 @@ TEST_CASE("a trainer of experts that loses the lease of its samples does not com
   const auto run = run_experts(what, folder);
   CHECK(run.outcome.summary.samples == run.used);
   CHECK(scenarios::verify_data((folder / "run").string()).ok());
+}
+
+TEST_CASE("latency costs experts little and stages most of their speed") {
+  const auto figures_of = [](const std::string& file, const std::string& section,
+                             const std::string& delay, const std::string& steps) {
+    const auto run =
+        run_program({"run", "scenarios/dmoe/" + file, "--json", "-q", "--set",
+                     section + ".delay=" + delay, "--set", section + ".steps=" + steps});
+    REQUIRE_MESSAGE(run.exit == 0, run.err);
+    return nlohmann::json::parse(run.out);
+  };
+  const auto steps_a_second = [&](const std::string& delay) {
+    const auto figures = figures_of("throughput.yaml", "experts", delay, "20");
+    CHECK(figures.at("steps") == 20 * 64);
+    CHECK(figures.at("rows_unanswered") == 0);
+    return 20 * 64 / figures.at("virtual_seconds").get<double>();
+  };
+  const auto samples_a_second = [&](const std::string& delay) {
+    return figures_of("model-parallel.yaml", "pipeline", delay, "2")
+        .at("samples_per_second")
+        .get<double>();
+  };
+  CHECK(steps_a_second("100ms") > 0.7 * steps_a_second("0ms"));
+  CHECK(samples_a_second("100ms") < 0.2 * samples_a_second("0ms"));
 }
 
 TEST_CASE("a swarm of experts trains over real sockets as in virtual time") {

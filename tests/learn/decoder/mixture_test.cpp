@@ -63,8 +63,9 @@ struct small_network {
   std::vector<std::byte> samples;
   std::size_t count;
 
-  explicit small_network(std::vector<std::uint32_t> grid, double balance = 0)
-      : net(ends, {.layers = 2, .grid = grid, .balance = balance}) {
+  explicit small_network(std::vector<std::uint32_t> grid, double balance = 0,
+                         gate_kind gate = gate_kind::softmax)
+      : net(ends, {.layers = 2, .grid = grid, .balance = balance, .gate = gate}) {
     count = 1;
     for (const auto side : grid) count *= side;
     for (std::size_t e = 0; e < 2 * count; ++e) experts.push_back(block->initial_parameters(e));
@@ -217,6 +218,55 @@ TEST_CASE("experts: all experts without failures are the dense mixture") {
   REQUIRE(pass.layer() == 2);
   for (std::size_t i = 0; i < x.size(); ++i)
     CHECK(pass.input()[i] == doctest::Approx(x[i]).epsilon(1e-6));
+}
+
+TEST_CASE("experts: the probabilities of all experts are the softmax of their logits") {
+  const kernels::expert_gate gate(4, {3, 2});
+  auto scores = normals(6, 5);
+  double sum = 0, most = 0;
+  for (std::uint32_t i = 0; i < 3; ++i)
+    for (std::uint32_t k = 0; k < 2; ++k) sum += std::exp(gate.logit(scores, {i, k}));
+  for (std::uint32_t i = 0; i < 3; ++i)
+    for (std::uint32_t k = 0; k < 2; ++k) {
+      const auto p = gate.probability(scores, {i, k});
+      CHECK(p == doctest::Approx(std::exp(gate.logit(scores, {i, k})) / sum));
+      most += p;
+    }
+  CHECK(most == doctest::Approx(1));
+  std::vector<float> gradient(5);
+  gate.probability_backward(scores, {2, 1}, 3, gradient);
+  check_gradient(scores, gradient, 5, [&] { return 3 * gate.probability(scores, {2, 1}); });
+}
+
+TEST_CASE("experts: a switch gate with one expert for a row learns from the loss") {
+  // Each row gets one expert, and some get no answer.
+  const auto fails = [](std::size_t row, std::size_t e) { return row == 3 || e != row % 4; };
+  const auto gradient_of = [&](small_network& small) {
+    mixture_pass pass(small.net, small.parameters, small.samples);
+    small.forward(pass, fails);
+    small.backward(pass);
+    CHECK(pass.unanswered() == 2);
+    return pass.gradient();
+  };
+  small_network plain({2, 2}), switching({2, 2}, 0, gate_kind::switching);
+  for (const float v : plain.net.of_gate(std::span<const float>(gradient_of(plain)), 1))
+    CHECK(std::abs(v) < 1e-6F);
+  const auto gradient = gradient_of(switching);
+  check_gradient(switching.parameters, gradient, 120, [&] {
+    mixture_pass again(switching.net, switching.parameters, switching.samples);
+    switching.forward(again, fails);
+    return again.leave().loss;
+  });
+  double size = 0;
+  for (const float v : switching.net.of_gate(std::span<const float>(gradient), 1))
+    size = std::max(size, std::abs(static_cast<double>(v)));
+  CHECK(size > 1e-4);
+  for (const std::size_t e : {std::size_t{1}, std::size_t{6}})
+    check_gradient(switching.experts[e], switching.gradients[e], 40, [&] {
+      mixture_pass again(switching.net, switching.parameters, switching.samples);
+      switching.forward(again, fails);
+      return again.leave().loss;
+    });
 }
 
 TEST_CASE("experts: the gradients of a pass with failures agree with differences") {
