@@ -61,6 +61,7 @@ public:
       const auto [time, trainer] = finishes_.top();
       finishes_.pop();
       const auto staleness = trunk_.steps - pending_[trainer].since;
+      if (trunk_.steps == settled) out_.age_before = age_of_pending();
       if (trunk_.steps >= settled) {
         total += static_cast<double>(staleness);
         ++out_.counted;
@@ -74,6 +75,7 @@ public:
       begin(trainer, time);
     }
     if (out_.counted > 0) out_.mean_staleness = total / static_cast<double>(out_.counted);
+    out_.age_after = age_of_pending();
     return std::move(out_);
   }
 
@@ -82,6 +84,12 @@ private:
     std::vector<float> gradient; // the trunk's, and then that of the dense network's blocks
     std::uint64_t since = 0;     // updates when the gradient was computed
   };
+
+  std::uint64_t age_of_pending() const {
+    std::uint64_t out = 0;
+    for (const auto& each : pending_) out += trunk_.steps - each.since;
+    return out;
+  }
 
   local_expert& expert(std::size_t layer, const kernels::expert_place& place) {
     return experts_[layer * what_.experts + place[0]];

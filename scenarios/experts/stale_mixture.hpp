@@ -4,7 +4,7 @@
 // the history is exact.
 //   staleness of a step = steps of other trainers since its gradient was computed
 // With T trainers its mean is T - 1 in the steady state: each step makes the other T - 1 gradients
-// one step older.
+// one step older (stale_figures::age_before).
 // In a mixture the experts are not delayed. An expert sums the gradients of all trainers. Before a
 // forward pass of its layer the expert makes a step, if it has seen `update_inputs` rows. The
 // expert also does so if its first row was `update_passes` passes ago. A dense network has one
@@ -56,6 +56,10 @@ struct stale_figures {
   /// Counts the updates after the first 10 of each trainer.
   double mean_staleness = 0;
   std::uint64_t most_stale = 0, counted = 0;
+  /// The ages in updates of all gradients under way, summed up, when counting began and at the end.
+  /// Each update makes T - 1 of them one older, and takes one away:
+  ///   mean_staleness = T - 1 + (age_before - age_after) / counted
+  std::uint64_t age_before = 0, age_after = 0;
   std::uint64_t unanswered = 0; ///< rows and layers in which no expert answered
   std::uint64_t expert_steps = 0;
 };

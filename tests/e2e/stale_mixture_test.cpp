@@ -48,8 +48,11 @@ TEST_CASE("sixty-four trainers with exponential delays have a mean staleness of 
   const auto training = images(1, 30), held_out = images(2, 10);
   const auto figures = run_stale_mixture(what, training, held_out);
   CHECK(figures.counted == 12'160);
-  // Each step makes 63 gradients older by one. So only the gradients at both ends of the run are
-  // off, 64 of them, by some 64 steps each.
+  // Each step makes 63 gradients older by one. So the mean is 63 but for the gradients that are
+  // under way at both ends of the count: some 64 steps each, of 12,160.
+  const auto edges =
+      static_cast<double>(figures.age_before) - static_cast<double>(figures.age_after);
+  CHECK(figures.mean_staleness * 12'160 == doctest::Approx(63 * 12'160 + edges).epsilon(1e-12));
   CHECK(figures.mean_staleness == doctest::Approx(63).epsilon(64.0 * 64 / 12'160 / 63));
   // The delays are exponential, so some gradients are far older.
   CHECK(figures.most_stale > 300);
