@@ -11,65 +11,14 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 #include <iterator>
-#include <map>
-#include <new>
 #include <vector>
 
 namespace shoal::netem::wire {
 
 namespace {
-
-/// Memory for gRPC messages that arrive in several slices. New memory would cost a page fault for
-/// every 4 KiB, which takes longer than the copy. So some buffers wait for the next messages.
-/// Thread safety: all.
-class message_buffers {
-public:
-  static message_buffers& instance() {
-    static auto* const all = new message_buffers; // payloads may return memory until the end
-    return *all;
-  }
-  /// Memory for `bytes`, at a multiple of 64. It returns when the last owner is gone.
-  std::shared_ptr<std::byte> take(std::size_t bytes) {
-    const auto size = (bytes + step - 1) / step * step;
-    auto* const memory = reuse(size);
-    return {memory != nullptr ? memory : allocate(size),
-            [this, size](std::byte* old) { give_back(old, size); }};
-  }
-
-private:
-  // Steps keep the number of sizes small.
-  static constexpr std::size_t step = std::size_t{64} << 10, most_kept = std::size_t{16} << 20;
-  static constexpr std::align_val_t alignment{64};
-
-  static std::byte* allocate(std::size_t size) {
-    return static_cast<std::byte*>(::operator new(size, alignment));
-  }
-  std::byte* reuse(std::size_t size) {
-    std::lock_guard guard(mutex_);
-    const auto found = free_.find(size);
-    if (found == free_.end() || found->second.empty()) return nullptr;
-    auto* const out = found->second.back(); // the one that the caches are likeliest to hold
-    found->second.pop_back();
-    kept_ -= size;
-    return out;
-  }
-  void give_back(std::byte* memory, std::size_t size) {
-    {
-      std::lock_guard guard(mutex_);
-      if (kept_ + size <= most_kept) {
-        free_[size].push_back(memory);
-        kept_ += size;
-        return;
-      }
-    }
-    ::operator delete(memory, alignment);
-  }
-  std::mutex mutex_;                                    // guards the members below
-  std::map<std::size_t, std::vector<std::byte*>> free_; // by size
-  std::size_t kept_ = 0;                                // bytes
-};
 
 // Frames up to this total size travel in one gRPC message.
 constexpr std::size_t together_bytes = std::size_t{64} << 10;
@@ -112,21 +61,10 @@ grpc::ByteBuffer to_grpc(std::deque<frame>& from, std::size_t& bytes) {
 }
 
 bool from_grpc(const grpc::ByteBuffer& message, std::vector<payload>& into) {
-  std::vector<grpc::Slice> slices;
-  if (!message.Dump(&slices).ok()) return false;
-  if (slices.size() == 1) {
-    auto whole = std::make_shared<grpc::Slice>(std::move(slices.front()));
-    const auto bytes = std::as_bytes(std::span(whole->begin(), whole->size()));
-    return split_frames(std::move(whole), bytes, into);
-  }
-  const auto size = message.Length();
-  auto whole = message_buffers::instance().take(size);
-  auto* at = whole.get();
-  for (const auto& each : slices) {
-    std::memcpy(at, each.begin(), each.size());
-    at += each.size();
-  }
-  const std::span<const std::byte> bytes(whole.get(), size);
+  auto whole = std::make_shared<grpc::Slice>();
+  if (!message.TrySingleSlice(whole.get()).ok() && !message.DumpToSingleSlice(whole.get()).ok())
+    return false;
+  const auto bytes = std::as_bytes(std::span(whole->begin(), whole->size()));
   return split_frames(std::move(whole), bytes, into);
 }
 
@@ -356,7 +294,6 @@ public:
     arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
     arguments.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES,
                      static_cast<int>(options.lookahead_bytes));
-    arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0); // see listener.cpp
     arguments.SetInt(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, 1 << 20);
     arguments.SetInt(GRPC_ARG_HTTP2_WRITE_BUFFER_SIZE, 1 << 20);
     channel_ = grpc::CreateCustomChannel(target_of(address), credentials, arguments);

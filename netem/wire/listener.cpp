@@ -219,9 +219,6 @@ public:
                                static_cast<int>(options_.timeout.count()));
     builder.AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES,
                                static_cast<int>(options_.pipes.lookahead_bytes));
-    // gRPC would send pings to measure the line and make the window larger than that. Rounds keep
-    // less than the window under way, so it would only use more memory.
-    builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
     builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, 1 << 20);
     builder.AddChannelArgument(GRPC_ARG_HTTP2_WRITE_BUFFER_SIZE, 1 << 20);
     builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, 4);

@@ -5,11 +5,7 @@
 
 #include <doctest/doctest.h>
 
-#include <algorithm>
-#include <array>
-#include <cstdint>
 #include <deque>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -121,29 +117,4 @@ TEST_CASE("a stream that is held back reads again when its bytes are handled") {
   CHECK_FALSE(pipe.held_back());
   pipe.read_fails();
   CHECK(pipe.idles == 1);
-}
-
-TEST_CASE("a message in several slices is read into memory that the next one uses again") {
-  std::vector<char> sent(200'000);
-  for (std::size_t i = 0; i < sent.size(); ++i) sent[i] = static_cast<char>(i * i % 251);
-  std::deque<frame> queue;
-  queue.push_back({sent, {}});
-  std::size_t bytes = 0;
-  grpc::Slice whole;
-  REQUIRE(to_grpc(queue, bytes).DumpToSingleSlice(&whole).ok());
-  // A connection cuts messages anywhere.
-  const std::array cuts{whole.sub(0, 5), whole.sub(5, 70'001), whole.sub(70'001, whole.size())};
-  const grpc::ByteBuffer message(cuts.data(), cuts.size());
-  const std::byte* where = nullptr;
-  for (int turn = 0; turn < 2; ++turn) {
-    std::vector<payload> frames;
-    REQUIRE(from_grpc(message, frames));
-    REQUIRE(frames.size() == 1);
-    const auto read = frames[0].bytes();
-    CHECK(std::equal(read.begin(), read.end(), std::as_bytes(std::span(sent)).begin(),
-                     std::as_bytes(std::span(sent)).end()));
-    CHECK(reinterpret_cast<std::uintptr_t>(read.data()) % 8 == 0);
-    if (turn == 1) CHECK(read.data() == where);
-    where = read.data();
-  }
 }
