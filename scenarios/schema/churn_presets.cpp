@@ -31,7 +31,7 @@ lifetime_options weibull(double shape, duration scale) {
 // Source: Javadi, Kondo, Iosup and Epema, JPDC 73 (2013).
 // Title: "The Failure Trace Archive: Enabling the comparison of failure measurements and models of
 // distributed systems".
-const std::array presets{
+const std::array churn_presets{
     // sahajBERT: 40 volunteers had 600 sessions in 9.5 days. A session took 4 h in the mean and
     // 21 h at most. This gives 15.2 h from one session to the next, and 10.5 volunteers at once.
     // The form of the distributions was not published. This preset assumes exponential ones, which
@@ -64,9 +64,9 @@ const std::array presets{
 } // namespace
 
 const churn_preset* find_churn_preset(std::string_view name) {
-  const auto found = std::find_if(presets.begin(), presets.end(),
+  const auto found = std::find_if(churn_presets.begin(), churn_presets.end(),
                                   [&](const churn_preset& p) { return p.name == name; });
-  return found == presets.end() ? nullptr : &*found;
+  return found == churn_presets.end() ? nullptr : &*found;
 }
 
 } // namespace shoal::scenarios

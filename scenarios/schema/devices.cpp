@@ -17,7 +17,7 @@ constexpr double tera = 1e12, giga = 1e9;
 // ConvNeXt-L (206 Gflop forward and backward) on a T4 and an A10. The measured speeds are 80 and
 // 185. Source: Erben et al., "How Can We Train Deep Learning Models Across Clouds and Continents?"
 // (2023), for the measured speeds.
-const std::array presets{
+const std::array device_presets{
     // Four cores at 2.4 GHz with two AVX2 units each (32 operations a cycle); two DDR4-2400.
     device_preset{"laptop", 0.307 * tera, 38.4 * giga, 0.1},
     // Eight cores at 4 GHz of the same kind; two DDR4-3200.
@@ -55,9 +55,9 @@ double rounded(double value) {
 } // namespace
 
 const device_preset* find_device(std::string_view name) {
-  const auto found = std::find_if(presets.begin(), presets.end(),
+  const auto found = std::find_if(device_presets.begin(), device_presets.end(),
                                   [&](const device_preset& p) { return p.name == name; });
-  return found == presets.end() ? nullptr : &*found;
+  return found == device_presets.end() ? nullptr : &*found;
 }
 
 device_class device_for(const device_preset& preset, const workload_choice& work) {

@@ -28,7 +28,7 @@ data_rate mbit(double rate) {
 // Dischinger et al. measured downstream queues ("Characterizing Residential Broadband Networks",
 // IMC 2007, section 5). For LTE, Jiang et al. did ("Tackling Bufferbloat in 3G/4G Networks", IMC
 // 2012). The others are round figures, such as a switch port of 0.6 MB for `lan`.
-const std::array presets{
+const std::array line_presets{
     // VDSL2 (ITU-T G.993.2) 50/10; WPT "DSL": 50 ms.
     line_preset{"dsl", mbit(10), mbit(50), line(25ms, 3ms, normal, 0.001), 130ms},
     // DOCSIS 3.0 100/20; WPT "Cable": 28 ms. The upstream is granted in slots, hence the jitter.
@@ -54,9 +54,9 @@ const std::array presets{
 } // namespace
 
 const line_preset* find_line(std::string_view name) {
-  const auto found = std::find_if(presets.begin(), presets.end(),
+  const auto found = std::find_if(line_presets.begin(), line_presets.end(),
                                   [&](const line_preset& p) { return p.name == name; });
-  return found == presets.end() ? nullptr : &*found;
+  return found == line_presets.end() ? nullptr : &*found;
 }
 
 } // namespace shoal::scenarios
