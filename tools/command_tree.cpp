@@ -20,7 +20,7 @@ std::vector<std::string> choices_in(const std::string& type) {
   return out;
 }
 
-listed_option::kind kind_of(const std::string& type) {
+listed_option::kind value_kind_of(const std::string& type) {
   const auto has = [&](const char* word) { return type.find(word) != std::string::npos; };
   if (has("FILE") || has("PATH") || has("CKPT")) return listed_option::kind::file;
   return has("DIR") ? listed_option::kind::folder : listed_option::kind::word;
@@ -38,7 +38,7 @@ listed_option listed(const CLI::Option& option) {
   out.value = option.get_type_name();
   out.default_value = option.get_default_str();
   out.choices = choices_in(out.value);
-  out.takes = out.choices.empty() ? kind_of(out.value) : listed_option::kind::word;
+  out.takes = out.choices.empty() ? value_kind_of(out.value) : listed_option::kind::word;
   return out;
 }
 

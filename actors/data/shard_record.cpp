@@ -10,7 +10,7 @@ namespace shoal::actors {
 namespace {
 
 using role = replica_role;
-using packed = std::array<std::uint64_t, 2>;
+using two_words = std::array<std::uint64_t, 2>;
 
 // The first byte of a shard's record.
 constexpr std::byte alone{0}, has_replicas{1};
@@ -25,7 +25,7 @@ payload shard_record::pack() const {
     bytes.insert(bytes.end(), first, first + size);
   };
   if (replica) {
-    const packed words{replica->index_block, static_cast<std::uint64_t>(replica->role)};
+    const two_words words{replica->index_block, static_cast<std::uint64_t>(replica->role)};
     add(words.data(), sizeof words);
   }
   add(certificate.data(), certificate.size());
@@ -41,7 +41,7 @@ std::optional<shard_record> shard_record::unpack(const payload& from) {
   const bool with_replica = bytes[0] == has_replicas;
   bytes = bytes.subspan(1);
   if (with_replica) {
-    packed words;
+    two_words words;
     if (bytes.size() < sizeof words) return std::nullopt;
     std::memcpy(words.data(), bytes.data(), sizeof words);
     if (words[0] > last_index_block || words[1] > static_cast<std::uint64_t>(role::yielding))

@@ -99,7 +99,7 @@ std::vector<token_id> padded_tokens(const picture_samples& data, const std::stri
 }
 
 /// Up to `most` held-out pictures; those of training if none are held out.
-std::vector<std::size_t> judged(const picture_samples& data, std::size_t most) {
+std::vector<std::size_t> judged_places(const picture_samples& data, std::size_t most) {
   auto out = data.set().places(true);
   if (out.empty()) out = data.set().places(false);
   out.resize(std::min(most, out.size()));
@@ -157,7 +157,7 @@ std::vector<std::size_t> ranked(const contrastive_pair& by, std::span<const toke
 drawing_score score_drawing(const dalle& model, std::span<const float> parameters,
                             const picture_samples& data, const scoring& how,
                             const contrastive_pair& ranker) {
-  const auto places = judged(data, how.most);
+  const auto places = judged_places(data, how.most);
   drawing_score out;
   out.pictures = places.size();
   if (places.empty()) return out;
@@ -194,7 +194,7 @@ drawn_score score_drawn(const dalle& model, std::span<const float> parameters,
                         const picture_samples& data, const scoring& how, std::size_t count,
                         const sampling_options& options, const contrastive_pair& ranker,
                         std::uint64_t seed) {
-  const auto places = judged(data, how.among);
+  const auto places = judged_places(data, how.among);
   const auto& book = data.set().book;
   std::vector<picture> right;
   for (const auto i : places) right.push_back(book.decode(data.set().codes[i]));

@@ -23,7 +23,7 @@ struct option_of {
   const char* key;
   std::vector<fault_kind> kinds;
 };
-const std::vector<option_of>& options() {
+const std::vector<option_of>& options_of_kinds() {
   static const std::vector<option_of> all{
       {"downtime", {restart}},
       {"direction", {partition}},
@@ -100,7 +100,7 @@ private:
 
   void action(const fault& f, const std::string& path) {
     const char* name = name_of(f.kind);
-    for (const auto& [key, kinds] : options()) {
+    for (const auto& [key, kinds] : options_of_kinds()) {
       if (!given(path, key) || std::find(kinds.begin(), kinds.end(), f.kind) != kinds.end())
         continue;
       std::vector<std::string> words;
