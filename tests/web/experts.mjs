@@ -54,7 +54,7 @@ for (const [file, width] of [["mixed/report.html", 1400], ["mixed/report.html", 
     const now = await page.textContent("#panel-experts .body > p:nth-child(2)");
     return now !== before && now;
   });
-  check(/^At 27(\.0)? s: \d+ rows in .*\. Nobody holds [1-9]\d* of 32/.test(at), `the moment says '${at}'`);
+  check(/^At 27(\.0)? s: [\d,]+ rows in .*\. Nobody holds [1-9]\d* of 32/.test(at), `the moment says '${at}'`);
   const nobody = await page.$$eval("#panel-experts rect[data-state=nobody]", (all) => all.length);
   check(nobody >= 4 && at.includes(`Nobody holds ${nobody} of`), `${nobody} cells are without a host, and the text says '${at}'`);
   await picture(page, `experts-${width}`);
