@@ -5,7 +5,6 @@
 
 #include <caf/actor_cast.hpp>
 
-#include <algorithm>
 #include <cstring>
 #include <tuple>
 #include <utility>
