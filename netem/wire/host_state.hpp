@@ -112,7 +112,7 @@ public:
   struct connected {
     bool done = false;                   ///< false: the link or the host was closed meanwhile
     std::optional<connected_peer> first; ///< set if there was no link with that host before
-    link_ptr replaced;                   ///< an older link, to be closed
+    std::vector<link_ptr> replaced;      ///< older links, to be closed
     std::vector<host_index> dead;        ///< earlier incarnations of the host
   };
   /// Marks the link to `host` as up. `revocation_list_number`: the number of the revocation list,

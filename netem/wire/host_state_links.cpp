@@ -65,10 +65,15 @@ host_state::connected host_state::connect(const link_ptr& of, host_index host,
   r.is_told = false;
   r.asked.clear();
   if (service) r.service = std::move(service);
-  // A side that dials again has lost the older link. Two links that were dialled from both sides
-  // may both be in use. A link over a relay, which may repeat an old hello, replaces no direct one.
-  if (r.up && r.up->dialled == of->dialled && (!of->relayed || r.up->relayed)) out.replaced = r.up;
-  if (!r.up || out.replaced) {
+  // A side that dials again uses the newer link. Two links that were dialled from both sides may
+  // both be in use. A link over a relay, which may repeat an old hello, replaces no direct one.
+  auto older = links.same_way(*of);
+  const bool again = r.up && std::find(older.begin(), older.end(), r.up) != older.end();
+  // The side that dialled twice ends the older link. If it saw that end before the newer link is up
+  // on its side, it would take this host for lost.
+  if (!of->dialled && !older.empty()) older.pop_back();
+  out.replaced = std::move(older);
+  if (!r.up || again) {
     const bool first = !r.up;
     use(r, of);
     r.attempts.linked();

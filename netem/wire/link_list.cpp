@@ -72,6 +72,15 @@ std::vector<link_ptr> link_list::with(host_index host) const {
   return out;
 }
 
+std::vector<link_ptr> link_list::same_way(const host_link& of) const {
+  std::vector<link_ptr> out;
+  for (const auto& each : links_)
+    if (each.get() != &of && each->up && each->host == of.host && each->dialled == of.dialled &&
+        (!of.relayed || each->relayed))
+      out.push_back(each);
+  return out;
+}
+
 link_ptr link_list::up_with(host_index host) const {
   for (const auto& each : links_)
     if (each->up && each->host == host) return each;

@@ -33,6 +33,9 @@ public:
   /// owner is not known, and the number is 0.
   std::size_t waiting_of(const certified_member& owner) const;
   std::vector<link_ptr> with(host_index host) const;
+  /// The other links with the host of `of` that are up and were dialled by the same side, the
+  /// oldest first. If `of` goes over a relay, these do so, too.
+  std::vector<link_ptr> same_way(const host_link& of) const;
   /// The first link with `host` that is up; null if there is none.
   link_ptr up_with(host_index host) const;
   /// Links that go over the relay behind `relay`.

@@ -141,7 +141,7 @@ void local_host::connect(const link_ptr& of) {
   const auto now_up = state_.lock()->connect(of, host, id, std::move(service), number, now());
   if (!now_up.done) return;
   for (const auto other : now_up.dead) remove_host(other);
-  if (now_up.replaced) end(now_up.replaced, "another link took its place");
+  for (const auto& each : now_up.replaced) end(each, "another link took its place");
   apply([&](host_state& state, deferred& later) { state.pump(now(), later); });
   if (now_up.first && all_->options.on_up) all_->options.on_up(host_, *now_up.first);
   // A new list may have come after the certificate was checked.

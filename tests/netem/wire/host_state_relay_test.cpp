@@ -148,7 +148,7 @@ TEST_CASE("a link over a relay replaces no direct link with the same host") {
   const auto over = host.state.relayed_came(relay, {0, node(2), 5}, hello, host.now, later).link;
   REQUIRE(over);
   over->theirs.name = "lab-2";
-  CHECK(host.state.connect(over, 2, {}, {}, {}, host.now).replaced == nullptr);
+  CHECK(host.state.connect(over, 2, {}, {}, {}, host.now).replaced.empty());
   CHECK(host.state.hosts.of(2).up == direct);
 }
 

@@ -151,14 +151,19 @@ TEST_CASE("a link that accepts no bytes must be closed") {
 }
 
 TEST_CASE("a side that dials again replaces its link, and links dialled from both sides coexist") {
+  using replaced = std::vector<std::shared_ptr<host_link>>;
   host_fixture host;
-  const auto old = host.linked(1, "lab-1");
-  const auto again = host.linked(1, "lab-1");
-  CHECK(host.last.replaced == old);
+  const auto oldest = host.linked(1, "lab-1"), old = host.linked(1, "lab-1");
   CHECK_FALSE(host.last.first);
+  CHECK(host.state.hosts.of(1).up == old);
+  // The other side may not know yet that the newer link is up.
+  CHECK(host.last.replaced.empty());
+  const auto again = host.linked(1, "lab-1");
+  CHECK(host.last.replaced == replaced{oldest});
   CHECK(host.state.hosts.of(1).up == again);
+  host.state.remove(oldest, host.now);
   const auto ours = host.linked(1, "lab-1", "", true);
-  CHECK(host.last.replaced == nullptr);
+  CHECK(host.last.replaced.empty());
   CHECK(host.state.hosts.of(1).up == again);
   host.state.remove(old, host.now);
   CHECK_FALSE(host.state.remove(again, host.now).lost);
@@ -169,6 +174,25 @@ TEST_CASE("a side that dials again replaces its link, and links dialled from bot
   CHECK(host.all.linked == 0);
   CHECK(host.all.lost == 1);
   CHECK(host.state.remove(ours, host.now).link == nullptr);
+}
+
+TEST_CASE("a host that has dialled again ends its older link when the newer one is up") {
+  host_fixture host;
+  const auto old = host.linked(1, "lab-1", "", true), again = host.linked(1, "lab-1", "", true);
+  CHECK(host.last.replaced == std::vector<std::shared_ptr<host_link>>{old});
+  CHECK_FALSE(host.state.remove(old, host.now).lost);
+  CHECK(host.state.hosts.of(1).up == again);
+}
+
+TEST_CASE("a host holds at most two links that another one has dialled") {
+  host_fixture host;
+  const auto ours = host.linked(1, "lab-1", "", true);
+  for (int i = 0; i < 100; ++i) {
+    host.linked(1, "lab-1");
+    for (const auto& each : host.last.replaced) host.state.remove(each, host.now);
+    CHECK(host.state.links.up().size() <= 3);
+    CHECK(host.state.hosts.of(1).up == ours);
+  }
 }
 
 TEST_CASE("a new incarnation replaces older ones and the name of a living process is taken") {
