@@ -130,8 +130,8 @@ void inference_client::ask_servers() {
   send(options_.dht, lookup{servers_key(options_.model), address(), 0});
   // Look up again while there is work; a later call replaces the timer.
   if (now_ || !queue_.empty())
-    set_timer(now_ && now_->missing ? options_.retry : options_.look_up_every, look_up,
-              ++look_ups_);
+    set_timer((now_ && now_->missing) || seeks_servers() ? options_.retry : options_.look_up_every,
+              look_up, ++look_ups_);
 }
 
 void inference_client::begin() {
@@ -150,7 +150,7 @@ void inference_client::begin() {
       why = fmt::format("{} tokens after a prompt of {} are more than the model's context of {}",
                         what.count, what.prompt.size(), options_.ends->context());
     if (!why.empty() || what.count == 0) {
-      send(what.reply_to, generated{what.token, {}, why});
+      send(what.reply_to, generated{what.token, {}, why, false});
       continue;
     }
     auto random = stream(options_.seed, "sampling", options_.draws_as.value_or(what.token));
@@ -204,7 +204,7 @@ void inference_client::pump() {
     } else if (draws_check()) {
       begin_check();
     } else if (now_->ends) {
-      finish({});
+      finish();
     } else {
       token_from(now_->chain.take(1));
     }
@@ -307,7 +307,7 @@ void inference_client::beams_from(const std::vector<float>& logits) {
     if (options_.stop == token) break;
     accept(token);
   }
-  finish({});
+  finish();
 }
 
 void inference_client::accept(learn::token_id token) {
@@ -356,11 +356,12 @@ void inference_client::forget_pushes() {
   early_.clear();
 }
 
-void inference_client::finish(std::string why) {
+void inference_client::finish() {
   forget_pushes();
   close_sessions();
   here().observe(request_done{now_->what.token, now_->tokens.size(), now_->chain.replayed()});
-  send(now_->what.reply_to, generated{now_->what.token, std::move(now_->tokens), std::move(why)});
+  send(now_->what.reply_to,
+       generated{now_->what.token, std::move(now_->tokens), {}, now_->disputed});
   now_.reset();
   begin();
 }

@@ -55,6 +55,8 @@ struct inference_client_config {
   /// (output_check.hpp). With more than 0 they also do so before the answer. The text goes back to
   /// its last right token if a server was wrong. Not with beams or sizes.
   double check = 0;
+  /// How long the checks of a text wait, in all, for servers that hold what no other one does.
+  duration check_patience = std::chrono::seconds(5);
   double unknown_round_trip = 0.15; ///< seconds
   double step_overhead = 0.018;     ///< seconds for each hop, beside the network
   caf::actor dht;
@@ -85,13 +87,15 @@ private:
     std::vector<std::int64_t> tokens{};  ///< generated so far
     std::optional<layer_span> missing{}; ///< the layers that no server holds
     // With checks.
-    std::vector<rng> draws{};            ///< `random` before each token of `tokens`
-    std::optional<output_check> check{}; ///< under way
-    std::uint64_t passes = 0;            ///< requests of the check
-    std::size_t checked = 0;             ///< chain length that was checked last
-    bool sought = false;                 ///< the check has looked up servers
-    bool drawn = false;                  ///< whether this token is checked has been decided
-    bool ends = false;                   ///< the text is complete, but for its check
+    std::vector<rng> draws{};              ///< `random` before each token of `tokens`
+    std::optional<output_check> check{};   ///< under way
+    std::uint64_t passes = 0;              ///< requests of the check
+    std::size_t checked = 0;               ///< chain length that was checked last
+    std::optional<duration> seeks_until{}; ///< the end of the patience, if a check had to wait
+    bool sought = false;                   ///< the check has looked up servers
+    bool disputed = false;                 ///< the last check found no two servers that agree
+    bool drawn = false;                    ///< whether this token is checked has been decided
+    bool ends = false;                     ///< the text is complete, but for its check
   };
 
   /// True if the message's sender holds that session of the chain.
@@ -114,6 +118,8 @@ private:
   /// Whether the session is to be checked before its next token.
   bool draws_check();
   void begin_check();
+  /// The check waits for servers that may come yet.
+  bool seeks_servers() const;
   /// Goes on with the check. True if the check waits for an answer.
   bool pump_check();
   void end_check(const output_check::done& found);
@@ -126,7 +132,7 @@ private:
   void accept(learn::token_id token);
   /// Feeds the next token of each beam.
   void feed(std::span<const learn::token_id> next);
-  void finish(std::string why);
+  void finish();
   void close_sessions();
   /// Reports the loss, and closes the session. With `bans`, the server gets no work for a while.
   void lose(const span_chain::lost_span& span, refusal why, bool bans);

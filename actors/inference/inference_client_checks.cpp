@@ -31,6 +31,10 @@ void inference_client::begin_check() {
   now_->sought = false;
 }
 
+bool inference_client::seeks_servers() const {
+  return now_ && now_->check && now_->sought && now() < now_->seeks_until;
+}
+
 bool inference_client::pump_check() {
   for (;;) {
     const auto next = now_->check->next();
@@ -43,7 +47,11 @@ bool inference_client::pump_check() {
       const auto route = weighted_route(known, open->layers, routes_);
       if (route.empty()) {
         // Servers may have come since the last look-up; the answer goes on with the check.
-        if (!std::exchange(now_->sought, true)) return ask_servers(), true;
+        if (!std::exchange(now_->sought, true)) {
+          if (!now_->seeks_until) now_->seeks_until = now() + options_.check_patience;
+          return ask_servers(), true;
+        }
+        if (seeks_servers()) return true; // until the next look-up
         now_->check->unroutable();
       } else {
         now_->check->routed(route);
@@ -107,6 +115,7 @@ void inference_client::end_check(const output_check::done& found) {
                                  found.found == output_check::verdict::disputed, found.unchecked});
   now.check.reset();
   now.checked = now.chain.length();
+  now.disputed = found.found == output_check::verdict::disputed;
   if (found.found != output_check::verdict::wrong) {
     if (found.found == output_check::verdict::right && found.unchecked == 0 && options_.on_checked)
       options_.on_checked(now.what.token, now.tokens.size());

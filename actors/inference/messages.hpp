@@ -170,12 +170,14 @@ struct generate_request {
 };
 
 /// The tokens that a client has generated, without the prompt. `why` is empty, or says why there
-/// are none.
+/// are none. `disputed`: the last check of the servers found no two that agree, so that the last
+/// tokens may be wrong.
 struct generated {
   std::uint64_t token = 0;
   std::vector<std::int64_t> tokens;
   std::string why;
-  SHOAL_MESSAGE(generated, x.token, x.tokens, x.why)
+  bool disputed = false;
+  SHOAL_MESSAGE(generated, x.token, x.tokens, x.why, x.disputed)
 };
 
 using inference_messages = message_list<row<inference_step, traffic::data, scope::remote>,

@@ -53,7 +53,7 @@ struct text_in_work {
   }
 };
 
-/// Takes the answer of a client, and ends.
+/// Takes the answer of a client, and ends. A text that its servers dispute is not told to its end.
 class answer_reader final : public actors::protocol_actor {
 public:
   answer_reader(caf::actor_config& config, actors::host& on,
@@ -61,7 +61,10 @@ public:
       : protocol_actor(config, on), then_(std::move(then)) {}
   caf::behavior make_behavior() override {
     return {[this](const actors::generated& m) {
-              then_(m.why);
+              then_(m.disputed
+                        ? "servers differ about the last words, and no further server decides: "
+                          "they are not told. Try again when more servers are there"
+                        : m.why);
               quit();
             },
             [this](const actors::tick&) { quit(); }};

@@ -192,6 +192,17 @@ TEST_CASE("cluster: a chat with checks tells no word of a server that computes w
   CHECK_MESSAGE(finds_the_liar(*writes), writes->err());
 }
 
+TEST_CASE("cluster: a chat with checks tells nothing that two servers dispute") {
+  reef in;
+  in.serve("a", "0:5", {"--conduct", "wrong_layers"});
+  in.serve("b", "0:5");
+  const auto writes = in.write({"--check", "0.001"});
+  CHECK(writes->wait(slow_patience) == 3);
+  CHECK(writes->out().size() < 3);
+  CHECK_MESSAGE(writes->err().find("no further server decides") != std::string::npos,
+                writes->err());
+}
+
 TEST_CASE("cluster: servers that choose their layers hold all of them") {
   reef in;
   for (const auto* name : {"a", "b", "c"}) in.serve(name, "2");

@@ -17,6 +17,7 @@ namespace {
 struct outcome {
   std::vector<std::int64_t> text, shown;
   std::size_t checks = 0, disputes = 0, retracted = 0;
+  bool disputed = false; ///< at the end
   std::set<std::size_t> blamed;
 };
 
@@ -50,6 +51,7 @@ outcome write_among(const shared_model& model, const std::set<std::size_t>& liar
   outcome out;
   REQUIRE(lab.answers().size() == 1);
   out.text = lab.answers().front().tokens;
+  out.disputed = lab.answers().front().disputed;
   out.shown = lab.shown;
   for (const auto& [who, each] : lab.world.observed<outputs_checked>()) {
     ++out.checks;
@@ -80,6 +82,7 @@ TEST_CASE("wrong servers: checks of honest servers change nothing and blame nobo
     CHECK(out.shown == honest);
     CHECK(out.blamed.empty());
     CHECK(out.disputes == 0);
+    CHECK_FALSE(out.disputed);
     // The last token has one check, however small the share is.
     CHECK(out.checks >= 1);
     if (share == 1.0) CHECK(out.checks == 30);
@@ -128,6 +131,37 @@ TEST_CASE("wrong servers: where all servers of a layer differ, nobody is blamed"
   // Servers 0, 2, 4 and 6 hold the first layers: three liars that differ, and one honest server.
   const auto out = write_among(model, {0, 2, 4}, 1.0);
   CHECK(out.disputes > 0);
+  CHECK(out.disputed);
   CHECK(out.blamed.empty());
   CHECK(out.text.size() == 30);
+}
+
+TEST_CASE("wrong servers: a check waits for a third server that comes in time") {
+  const auto model = random_model();
+  const auto honest = write_among(model, {}, 0).text;
+  for (const bool in_time : {true, false}) {
+    inference_lab lab(model, 1);
+    const auto lies = [](host& on) {
+      conduct_options how;
+      how.kind = "wrong_layers";
+      return make_conduct(how, on);
+    };
+    const auto liar = lab.add_server({0, 5}, {}, nullptr, lies).id();
+    lab.add_server({0, 3});
+    lab.add_server({3, 5});
+    lab.add_client({.temperature = 0}, 1, 1, 1e-9);
+    lab.ask({1, 2, 3}, 30);
+    // The check begins at the end of the text.
+    while (lab.shown.size() < 30) lab.world.run_for(10ms);
+    lab.world.run_for(in_time ? 2s : 8s);
+    CHECK(lab.answers().size() == (in_time ? 0 : 1));
+    lab.add_server({0, 3});
+    lab.add_server({3, 5});
+    lab.world.run_for(10s);
+    REQUIRE(lab.answers().size() == 1);
+    CHECK(lab.answers().front().disputed == !in_time);
+    if (!in_time) continue;
+    CHECK(lab.answers().front().tokens == honest);
+    for (const auto& [who, each] : lab.world.observed<wrong_server>()) CHECK(each.server == liar);
+  }
 }
