@@ -55,8 +55,10 @@ struct inference_client_config {
   /// (output_check.hpp). With more than 0 they also do so before the answer. The text goes back to
   /// its last right token if a server was wrong. Not with beams or sizes.
   double check = 0;
-  /// How long the checks of a text wait, in all, for servers that hold what no other one does.
-  duration check_patience = std::chrono::seconds(5);
+  /// How long the checks of a text wait, in all, for a server that they lack. The first one is for
+  /// a second opinion, the other one for a server that decides a dispute. All servers renew their
+  /// records within the latter.
+  duration check_patience = std::chrono::seconds(5), dispute_patience = std::chrono::seconds(30);
   double unknown_round_trip = 0.15; ///< seconds
   double step_overhead = 0.018;     ///< seconds for each hop, beside the network
   caf::actor dht;
@@ -91,7 +93,8 @@ private:
     std::optional<output_check> check{};   ///< under way
     std::uint64_t passes = 0;              ///< requests of the check
     std::size_t checked = 0;               ///< chain length that was checked last
-    std::optional<duration> seeks_until{}; ///< the end of the patience, if a check had to wait
+    std::optional<duration> lacks_since{}; ///< a check had to wait for a server then
+    duration patience{};                   ///< since then
     bool sought = false;                   ///< the check has looked up servers
     bool disputed = false;                 ///< the last check found no two servers that agree
     bool drawn = false;                    ///< whether this token is checked has been decided

@@ -32,7 +32,8 @@ void inference_client::begin_check() {
 }
 
 bool inference_client::seeks_servers() const {
-  return now_ && now_->check && now_->sought && now() < now_->seeks_until;
+  return now_ && now_->check && now_->sought && now_->lacks_since &&
+         now() < *now_->lacks_since + now_->patience;
 }
 
 bool inference_client::pump_check() {
@@ -47,10 +48,9 @@ bool inference_client::pump_check() {
       const auto route = weighted_route(known, open->layers, routes_);
       if (route.empty()) {
         // Servers may have come since the last look-up; the answer goes on with the check.
-        if (!std::exchange(now_->sought, true)) {
-          if (!now_->seeks_until) now_->seeks_until = now() + options_.check_patience;
-          return ask_servers(), true;
-        }
+        now_->patience = open->decides ? options_.dispute_patience : options_.check_patience;
+        if (!now_->lacks_since) now_->lacks_since = now();
+        if (!std::exchange(now_->sought, true)) return ask_servers(), true;
         if (seeks_servers()) return true; // until the next look-up
         now_->check->unroutable();
       } else {

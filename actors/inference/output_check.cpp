@@ -29,7 +29,7 @@ output_check::step output_check::next() const {
   if (current_.hops.empty()) {
     std::set<peer_id> except{now().server};
     for (const auto& other : others_) except.merge(other.servers());
-    return needs_route{now().layers, std::move(except)};
+    return needs_route{now().layers, std::move(except), !others_.empty()};
   }
   const auto& hop = current_.hops[current_.at];
   return request{hop.server, hop.layers, current_.at == 0 ? now().inputs : current_.values};

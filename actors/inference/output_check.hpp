@@ -42,6 +42,7 @@ public:
   struct needs_route {
     layer_span layers;
     std::set<peer_id> except;
+    bool decides = false; ///< earlier opinions differ
   };
   /// The caller sends this to the server as a pass, and calls sent().
   struct request {

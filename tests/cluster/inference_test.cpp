@@ -183,7 +183,7 @@ TEST_CASE("cluster: a chat with checks tells no word of a server that computes w
   bool known = false;
   for (int tries = 0; tries < 20 && !known; ++tries) {
     const auto first = in.write({"--check", "0.05"});
-    CHECK_MESSAGE(first->wait(slow_patience) == 0, first->err());
+    first->wait(slow_patience); // until then, a text may stay without a check or be disputed
     known = finds_the_liar(*first);
   }
   const auto writes = in.write({"--check", "0.05"});
