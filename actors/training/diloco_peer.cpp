@@ -177,6 +177,7 @@ void diloco_peer::followed(taken_step step, const state_ptr& after) {
   keep_served(state(), std::move(step));
   parent_ = state()->id;
   set_state(after);
+  pool()->offer(after);
   attempts_ = 0;
   here().observe(adopted{after->epoch, after->id, bytes, false, true, true});
   decide();
@@ -372,6 +373,7 @@ void diloco_peer::applied() {
                                   pool()->gradient_between(state(), next, what.mean)});
   parent_ = state()->id;
   set_state(next);
+  pool()->offer(next);
   auto local = *local_;
   local.parameters = result->local;
   local_ = base_ = std::make_shared<const model_state>(std::move(local));

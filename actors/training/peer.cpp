@@ -237,7 +237,10 @@ void peer::make_step(const payload& gradient, const state_id& after, std::uint64
     *out = pool->step(before, gradient, after, weight);
     pool->root_of(*out, chunk); // the next round needs it
   };
-  compute(std::move(work), 0, [this] { step_done(); });
+  compute(std::move(work), 0, [this, made = next_state_] {
+    pool()->offer(*made);
+    step_done();
+  });
 }
 
 taken_step peer::made_step(const state_ptr& next) {

@@ -45,12 +45,7 @@ state_ptr state_pool::step(const state_ptr& before, const payload& mean_gradient
     if (next.method_state.empty()) next.method_state = before->method_state;
     return std::make_shared<const model_state>(std::move(next));
   };
-  if (!share_) {
-    auto next = compute();
-    std::lock_guard guard(mutex_);
-    remember(next);
-    return next;
-  }
+  if (!share_) return compute();
   const key which{before->id, after};
   std::unique_lock lock(mutex_);
   if (auto step = step_by(which, mean_gradient)) {
@@ -76,7 +71,6 @@ state_ptr state_pool::step(const state_ptr& before, const payload& mean_gradient
   lock.lock();
   step->state = next;
   known_[after] = next;
-  remember(next);
   order_.push_back(at);
   computed_.notify_all();
   while (order_.size() > kept_steps) {
@@ -101,10 +95,6 @@ payload state_pool::gradient_between(const state_ptr& before, const state_ptr& a
   const auto found =
       std::find_if(first, last, [&](const auto& one) { return one.second->state == after; });
   return found == last ? own : found->second->gradient;
-}
-
-void state_pool::remember(const state_ptr& state) {
-  if (!best_ || leads(*state, *best_)) best_ = state;
 }
 
 bool state_pool::leads(const model_state& a, const model_state& b) const {
@@ -134,7 +124,7 @@ bool state_pool::leads(const model_state& a, const model_state& b) const {
 
 void state_pool::offer(const state_ptr& state) {
   std::lock_guard guard(mutex_);
-  remember(state);
+  if (!best_ || leads(*state, *best_)) best_ = state;
 }
 
 state_ptr state_pool::best() {

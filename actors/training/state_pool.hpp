@@ -47,10 +47,11 @@ public:
   /// The copy of this proven step that all peers of the process share.
   step_ptr shared_step(step_ptr step);
 
-  /// Adds a state that a peer has reached by itself.
+  /// A peer has reached this state. A step alone does not count for best(): a thread may compute it
+  /// earlier or later than the virtual time at which it ends.
   void offer(const state_ptr& state);
 
-  /// The best state that was ever made by a step or offered. A state on the leading branch beats
+  /// The best state that was ever offered. A state on the leading branch beats
   /// one on another branch if the steps of both are proven (actors/trust/chain.hpp). Otherwise the
   /// highest epoch counts, then the most samples, then the smallest id.
   state_ptr best();
@@ -77,7 +78,6 @@ private:
   std::shared_ptr<const workload> work_;
   bool share_;
   std::optional<model_state> start_;
-  void remember(const state_ptr& state);
   /// True if `a` is better than `b`.
   bool leads(const model_state& a, const model_state& b) const;
 

@@ -54,7 +54,9 @@ struct fixture {
     const auto round =
         certify(group, {before->epoch, before->id}, {1, static_cast<std::uint64_t>(by)});
     kept.push_back(pool.shared_step(step_of(shared_copy(round))));
-    return pool.step(before, payload{std::vector<float>{by}}, kept.back()->after.state, 1);
+    auto next = pool.step(before, payload{std::vector<float>{by}}, kept.back()->after.state, 1);
+    pool.offer(next);
+    return next;
   }
 };
 
@@ -73,6 +75,17 @@ TEST_CASE("state pool: the best state is on the branch that most members support
     if (!lone_first) alone();
     REQUIRE(lone->epoch == 4);
     CHECK(f.pool.best() == many);
+  }
+}
+
+TEST_CASE("state pool: a computed step is the best state only after a peer has reached it") {
+  for (const bool share : {true, false}) {
+    state_pool pool(std::make_shared<counting_work>(), share);
+    const auto first = pool.initial();
+    const auto next = pool.step(first, payload{std::vector<float>{1}}, {5, 5}, 1);
+    CHECK(pool.best()->id == first->id);
+    pool.offer(next);
+    CHECK(pool.best() == next);
   }
 }
 
