@@ -1,8 +1,7 @@
-// AVX-512 with VBMI: registers of 64 bytes and look-ups in them (Intel since Ice Lake, AMD since
-// Zen
-// 4). No other set of wide instructions is worth functions of its own. Functions marked
-// SHOAL_AVX512 are called only where has_avx512(). Each has a plain version beside it, which gives
-// the same bits.
+// AVX-512 with VBMI: registers of 64 bytes and look-ups in them. Intel has them since Ice Lake, AMD
+// since the fourth Zen. No other set of wide instructions is worth functions of its own. Functions
+// marked SHOAL_AVX512 are called only where has_avx512(). Each has a plain version beside it, which
+// gives the same bits.
 #pragma once
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)

@@ -21,10 +21,10 @@
 // so the code of 0 is 0 and the error at most (0.9 / 256 + 2^-22) absmax[b] + 2^-149. The unsigned
 // code is idempotent if the largest value of each block is at least 2^-100. The smallest value
 // above 0 is 3.25e-7, and values below half of that share of absmax become 0.
-// Source: Dettmers et al., "8-bit Optimizers via Block-wise Quantization", arXiv:2110.02861,
-// section
-// 2; Dettmers, "8-Bit Approximations for Parallelism in Deep Learning", arXiv:1511.04561. The
-// values are those of bitsandbytes' create_dynamic_map, rounded to float once, not in each step.
+// Source: section 2 of Dettmers et al., "8-bit Optimizers via Block-wise Quantization",
+// arXiv:2110.02861; Dettmers, "8-Bit Approximations for Parallelism in Deep Learning",
+// arXiv:1511.04561. The values are those of bitsandbytes' create_dynamic_map, rounded to float
+// once, not in each step.
 #pragma once
 
 #include "kernels/base/result.hpp"

@@ -59,9 +59,8 @@ struct run_record {
   /// last member's end. Two rounds of one step (PowerSGD) count as one.
   std::vector<double> round_seconds() const;
   /// Samples of all rounds after the first, divided by the time from the first round's end to the
-  /// last one's. This leaves out the start of the run. With
-  /// fewer than two recorded rounds: all samples divided by the whole time. Empty if no round
-  /// completed.
+  /// last one's. This leaves out the start of the run. With fewer than two recorded rounds: all
+  /// samples divided by the whole time. Empty if no round completed.
   std::optional<double> samples_per_second() const;
 };
 

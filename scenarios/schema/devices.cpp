@@ -34,9 +34,8 @@ const std::array device_presets{
     device_preset{"a10", 125 * tera, 600 * giga, 0.03},
     // NVIDIA A100 datasheet, 40 GB.
     device_preset{"a100", 312 * tera, 1555 * giga, 0.03},
-    // NVIDIA H100 datasheet, SXM; half of the figure with sparsity. Plain PyTorch reached 12 to 17
-    // %
-    // of the peak with three language models (results/devices.md).
+    // NVIDIA H100 datasheet, SXM; half of the figure with sparsity. Plain PyTorch reached 0.12 to
+    // 0.17 of the peak with three language models (results/devices.md).
     device_preset{"h100", 989 * tera, 3350 * giga, 0.03, 0.15},
     // NVIDIA GeForce GTX 1080 Ti: 3584 units at 1.58 GHz; no matrix units.
     device_preset{"gtx1080ti", 11.3 * tera, 484 * giga, 0.05},
