@@ -13,6 +13,8 @@ void round_tracker::prepare(round_request& request, averaging_config& how) const
   // On lines with long delays, the configured time may be too short for any group.
   how.matchmaking_time *= std::clamp(missed_groups_, 1, most_stretch);
   request.rate_factors = rates_.factors();
+  for (const auto& [leader, until] : bad_leaders_)
+    if (request.epoch < until) request.bad_leaders.insert(leader);
   request.max_wait = missed_groups_ > 1 ? how.matchmaking_time
                                         : std::min(std::max(gathering_.value(), request.max_wait),
                                                    how.matchmaking_time);
@@ -32,6 +34,12 @@ void round_tracker::learn(const round_result& result, duration now) {
   const bool missed =
       result.reason == reason::group_too_small || result.reason == reason::matchmaking_timeout;
   if (missed) gathering_.ran_out();
+  const bool lacked =
+      result.reason == reason::group_too_small || result.reason == reason::no_reducer;
+  std::erase_if(bad_leaders_,
+                [&](const auto& one) { return lacked || one.second <= result.epoch; });
+  if (!result.bad_leader.is_zero())
+    bad_leaders_[result.bad_leader] = result.epoch + avoided_epochs + 1;
   if (result.succeeded())
     missed_groups_ = std::max(missed_groups_ - 1, 0);
   else if (missed || result.reason == reason::no_reducer)

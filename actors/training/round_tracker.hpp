@@ -1,10 +1,19 @@
-// Remembers a peer's past rounds for the next one: the effective rates of other peers' lines, and
-// the time in which a group gathers. A plain state machine.
+// Remembers a peer's past rounds for the next one. It knows the effective rates of other peers'
+// lines, the time in which a group gathers, and the leaders that began no group. A plain state
+// machine.
+//
+// Without the leaders, a hostile one could stop a swarm: it names the earliest deadline in each
+// attempt, lets all others join, and begins nothing. A peer therefore follows such a leader only
+// after all others for the next `avoided_epochs`. Others may still follow the leader, and then miss
+// this peer. So the peer forgets it when a group is too small.
 #pragma once
 
 #include "actors/averaging/deadline.hpp"
 #include "actors/averaging/rate_tracker.hpp"
 #include "actors/averaging/round.hpp"
+
+#include <cstdint>
+#include <map>
 
 namespace shoal::actors {
 
@@ -17,6 +26,7 @@ public:
   /// the wait of a leader.
   void prepare(round_request& request, averaging_config& how) const;
   void learn(const round_result& result, duration now);
+  static constexpr std::uint64_t avoided_epochs = 10;
   /// True if several groups lacked members lately.
   bool lacks_members() const noexcept { return missed_groups_ > 1; }
 
@@ -25,6 +35,7 @@ private:
   adaptive_deadline gathering_; // the gathering of groups that this peer leads
   // Groups missed lately. With each one, the peer looks longer for a group.
   int missed_groups_ = 0;
+  std::map<member_id, std::uint64_t> bad_leaders_; // with the first epoch that forgets them
 };
 
 } // namespace shoal::actors

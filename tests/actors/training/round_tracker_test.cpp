@@ -88,3 +88,30 @@ TEST_CASE("round tracker: groups lack members after two that were missed, until 
   rounds.learn(gathered, 1s);
   CHECK_FALSE(rounds.lacks_members());
 }
+
+TEST_CASE("round tracker: a leader that began no group is followed last for ten epochs") {
+  round_tracker rounds(config());
+  const member_id leader{1, 2};
+  const auto avoided = [&](std::uint64_t epoch) {
+    prepared next;
+    next.request.epoch = epoch;
+    rounds.prepare(next.request, next.how);
+    return next.request.bad_leaders == std::set<member_id>{leader};
+  };
+  auto failed = missed(reason::matchmaking_timeout);
+  failed.epoch = 7;
+  failed.bad_leader = leader;
+  rounds.learn(failed, 10s);
+  CHECK(avoided(7));
+  // Rounds that others lead do not clear the leader.
+  round_result fine;
+  fine.outcome = outcome::ok;
+  for (fine.epoch = 7; fine.epoch < 17; ++fine.epoch) rounds.learn(fine, 20s);
+  CHECK(avoided(17));
+  CHECK(!avoided(18));
+  // The others may still follow the leader. They are missing then.
+  rounds.learn(failed, 30s);
+  CHECK(avoided(7));
+  rounds.learn(missed(reason::group_too_small), 40s);
+  CHECK(!avoided(7));
+}
