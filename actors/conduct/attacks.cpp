@@ -231,11 +231,27 @@ void equivocation::strike(outgoing_message message, std::vector<outgoing_message
   out.push_back(std::move(message));
 }
 
+namespace {
+
+conduct_options about(conduct_options how, std::string_view message) {
+  how.messages = {std::string{message}};
+  return how;
+}
+
+} // namespace
+
+stalling_leader::stalling_leader(host& on, conduct_options how)
+    : message_attack(on, about(std::move(how), group_begun::message_name)) {}
+
+void stalling_leader::ask_for_round(round_request& request) {
+  std::lock_guard guard(mutex_);
+  if (!strikes_in(request.epoch)) return;
+  request.max_wait = duration{1}; // its deadline is now
+  request.awaited = std::chrono::hours(1);
+}
+
 two_votes::two_votes(host& on, conduct_options how)
-    : message_attack(on, [&] {
-        how.messages = {member_ready::message_name};
-        return how;
-      }()) {}
+    : message_attack(on, about(std::move(how), member_ready::message_name)) {}
 
 void two_votes::strike(outgoing_message message, std::vector<outgoing_message>& out) {
   out.push_back(message);

@@ -100,6 +100,14 @@ struct two_votes final : message_attack {
   void strike(outgoing_message message, std::vector<outgoing_message>& out) override;
 };
 
+/// A leader that all others follow, because it names the earliest deadline. It lets them join, and
+/// begins no group.
+struct stalling_leader final : message_attack {
+  stalling_leader(host& on, conduct_options how);
+  void ask_for_round(round_request& request) override;
+  void strike(outgoing_message, std::vector<outgoing_message>&) override {}
+};
+
 /// An attack on the values of rounds (attacks_on_values.hpp has more of them).
 class value_attack : public attack {
 public:

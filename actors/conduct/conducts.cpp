@@ -90,6 +90,8 @@ definition_list<conduct_definition>& conducts() {
                               "values in a message differ from receiver to receiver by `strength`"),
       attack_of<two_votes>(
           "two_votes", "a member signs a second vote, for another result, in each round", false),
+      attack_of<stalling_leader>("stalling_leader",
+                                 "a leader names the earliest deadline, and begins no group"),
       attack_of<huge_values>("huge_values", "a contribution is multiplied by 10^30 `strength`"),
       on_values<flipped_signs>("flipped_signs", "a contribution is multiplied by minus `strength`"),
       on_values<random_direction>(

@@ -235,3 +235,17 @@ TEST_CASE("byzantine: a member that keeps its secret back stops no training, and
   CHECK(rule(run.summary(), "no_honest_accused").violated == 0);
   CHECK(run.summary().epochs >= 60);
 }
+
+TEST_CASE("byzantine: leaders that begin no group do not stop training") {
+  for (const unsigned attackers : {1u, 2u})
+    for (const char* security : {"kind: none", "kind: btard, validators: 1"}) {
+      const auto honest = run_swarm(attacked(6, 0, "", security));
+      const auto run = run_swarm(attacked(6, attackers, "{kind: stalling_leader}", security));
+      CAPTURE(attackers);
+      CAPTURE(security);
+      CHECK(run.summary().epochs >= 60);
+      CHECK(rule(run.summary(), "no_honest_accused").violated == 0);
+      MESSAGE(attackers, " attackers, ", security, ": ", run.summary().virtual_seconds, " s, and ",
+              honest.summary().virtual_seconds, " s without them");
+    }
+}
