@@ -7,14 +7,15 @@ namespace shoal::actors {
 
 namespace {
 constexpr int most_stretch = 4;
-}
+constexpr unsigned most_doublings = 10;
+} // namespace
 
 void round_tracker::prepare(round_request& request, averaging_config& how) const {
   // On lines with long delays, the configured time may be too short for any group.
   how.matchmaking_time *= std::clamp(missed_groups_, 1, most_stretch);
   request.rate_factors = rates_.factors();
-  for (const auto& [leader, until] : bad_leaders_)
-    if (request.epoch < until) request.bad_leaders.insert(leader);
+  for (const auto& [leader, lapses] : bad_leaders_)
+    if (request.epoch < lapses.avoided_until) request.bad_leaders.insert(leader);
   request.max_wait = missed_groups_ > 1 ? how.matchmaking_time
                                         : std::min(std::max(gathering_.value(), request.max_wait),
                                                    how.matchmaking_time);
@@ -34,12 +35,13 @@ void round_tracker::learn(const round_result& result, duration now) {
   const bool missed =
       result.reason == reason::group_too_small || result.reason == reason::matchmaking_timeout;
   if (missed) gathering_.ran_out();
-  const bool lacked =
-      result.reason == reason::group_too_small || result.reason == reason::no_reducer;
-  std::erase_if(bad_leaders_,
-                [&](const auto& one) { return lacked || one.second <= result.epoch; });
-  if (!result.bad_leader.is_zero())
-    bad_leaders_[result.bad_leader] = result.epoch + avoided_epochs + 1;
+  if (result.reason == reason::group_too_small || result.reason == reason::no_reducer)
+    for (auto& [leader, lapses] : bad_leaders_) lapses.avoided_until = 0;
+  if (!result.bad_leader.is_zero()) {
+    auto& lapses = bad_leaders_[result.bad_leader];
+    lapses.avoided_until = result.epoch + 1 + (avoided_epochs << lapses.count);
+    lapses.count = std::min(lapses.count + 1, most_doublings);
+  }
   if (result.succeeded())
     missed_groups_ = std::max(missed_groups_ - 1, 0);
   else if (missed || result.reason == reason::no_reducer)

@@ -4,8 +4,8 @@
 //
 // Without the leaders, a hostile one could stop a swarm: it names the earliest deadline in each
 // attempt, lets all others join, and begins nothing. A peer therefore follows such a leader only
-// after all others for the next `avoided_epochs`. Others may still follow the leader, and then miss
-// this peer. So the peer forgets it when a group is too small.
+// after all others for the next `avoided_epochs`, and for twice as many each further time. Others
+// may still follow the leader, and then miss this peer. So a group that is too small ends that.
 #pragma once
 
 #include "actors/averaging/deadline.hpp"
@@ -35,7 +35,11 @@ private:
   adaptive_deadline gathering_; // the gathering of groups that this peer leads
   // Groups missed lately. With each one, the peer looks longer for a group.
   int missed_groups_ = 0;
-  std::map<member_id, std::uint64_t> bad_leaders_; // with the first epoch that forgets them
+  struct leader_lapses {
+    std::uint64_t avoided_until = 0; ///< the first epoch of a round that may follow the leader
+    unsigned count = 0;              ///< groups that the leader did not begin
+  };
+  std::map<member_id, leader_lapses> bad_leaders_;
 };
 
 } // namespace shoal::actors

@@ -89,7 +89,8 @@ TEST_CASE("round tracker: groups lack members after two that were missed, until 
   CHECK_FALSE(rounds.lacks_members());
 }
 
-TEST_CASE("round tracker: a leader that began no group is followed last for ten epochs") {
+TEST_CASE("round tracker: a leader that began no group is followed last for ten epochs, then for "
+          "twenty") {
   round_tracker rounds(config());
   const member_id leader{1, 2};
   const auto avoided = [&](std::uint64_t epoch) {
@@ -109,9 +110,11 @@ TEST_CASE("round tracker: a leader that began no group is followed last for ten 
   for (fine.epoch = 7; fine.epoch < 17; ++fine.epoch) rounds.learn(fine, 20s);
   CHECK(avoided(17));
   CHECK(!avoided(18));
-  // The others may still follow the leader. They are missing then.
+  failed.epoch = 20;
   rounds.learn(failed, 30s);
-  CHECK(avoided(7));
+  CHECK(avoided(40));
+  CHECK(!avoided(41));
+  // The others may still follow the leader. They are missing then.
   rounds.learn(missed(reason::group_too_small), 40s);
-  CHECK(!avoided(7));
+  CHECK(!avoided(21));
 }
