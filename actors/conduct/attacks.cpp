@@ -246,7 +246,7 @@ stalling_leader::stalling_leader(host& on, conduct_options how)
 void stalling_leader::ask_for_round(round_request& request) {
   std::lock_guard guard(mutex_);
   if (!strikes_in(request.epoch)) return;
-  request.max_wait = duration{1}; // its deadline is now
+  request.max_wait = duration{1}; // the deadline is now
   request.awaited = std::chrono::hours(1);
 }
 

@@ -245,7 +245,9 @@ TEST_CASE("byzantine: leaders that begin no group do not stop training") {
       CAPTURE(security);
       CHECK(run.summary().epochs >= 60);
       CHECK(rule(run.summary(), "no_honest_accused").violated == 0);
-      MESSAGE(attackers, " attackers, ", security, ": ", run.summary().virtual_seconds, " s, and ",
-              honest.summary().virtual_seconds, " s without them");
+      // Each peer avoids them after the first time. Without that, two attackers make it 7.5 times.
+      CHECK(run.summary().virtual_seconds < 2.5 * honest.summary().virtual_seconds);
+      MESSAGE(attackers, " attackers, ", std::string(security), ": ", run.summary().virtual_seconds,
+              " s, and ", honest.summary().virtual_seconds, " s without them");
     }
 }
