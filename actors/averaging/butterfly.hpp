@@ -37,10 +37,12 @@
 // the version that it holds, and two sets of more than two thirds share more than a third. So at
 // most one version ever gets a certificate while fewer than a third are hostile. All members that
 // end `ok` or `partial` hold that version, and so the same bits. The other members fail and find
-// the leading branch in the records; the round is a `split` if some member completed it. When the
-// members that are alive for us cannot make a certificate any more, we fail: at once if we are
-// alone, else after sender_timeout. In that time a member that sees more of them may give us the
-// certificate. (docs/adr/0030, butterfly_result.cpp)
+// the leading branch in the records; the round is a `split` if some member completed it. Members
+// that voted for different versions tell each other what they hold of each part. So a round without
+// a certificate names the reducers whose parts differ (bad_reducers()). When the members that are
+// alive for us cannot make a certificate any more, we fail: at once if we are alone, else after
+// sender_timeout. In that time a member that sees more of them may give us the certificate.
+// (docs/adr/0030, butterfly_result.cpp)
 //
 // A censoring reducer. An acknowledgement says whether a slice came in time. A member does not vote
 // for a part without its values whose reducer acknowledged all of its slices in time, and names
@@ -113,6 +115,7 @@ public:
   void on(const part_answer& message, const caf::strong_actor_ptr& sender);
   void on(const part_wanted& message, const caf::strong_actor_ptr& sender);
   void on(const member_ready& message, const caf::strong_actor_ptr& sender);
+  void on(const part_versions& message, const caf::strong_actor_ptr& sender);
   void on(const member_finished& message, const caf::strong_actor_ptr& sender);
   void on(const certificate_wanted& message, const caf::strong_actor_ptr& sender);
   void on(const certificate_given& message, const caf::strong_actor_ptr& sender);
@@ -145,6 +148,8 @@ private:
     bool has_certificate = false;          // according to itself
     bool asked = false;                    // for its certificate
     bool given = false;                    // we gave it ours
+    bool told = false;                     // our part_versions
+    std::vector<id128> versions;           // of its part_versions; empty: none have come
     std::uint32_t in_time = 0;             // slices of its part that it acknowledged as in time
     std::uint32_t replies_unconfirmed = 0; // chunks of my part that it has not confirmed
   };
@@ -220,6 +225,10 @@ private:
   void ask_for_certificate(bool now);
   void vote_if_complete();
   void tell_of_disagreement();
+  std::vector<id128> held_versions() const;
+  /// The reducers of the parts of which members hold different values. Empty if too few members
+  /// have said what they hold.
+  std::set<member_id> bad_reducers() const;
   void finish_if_decided();
   void succeed();
   void finish(round_result result, bool failed);

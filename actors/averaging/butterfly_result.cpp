@@ -2,6 +2,7 @@
 #include "actors/averaging/butterfly.hpp"
 #include "actors/averaging/guard.hpp"
 #include "actors/probes.hpp"
+#include "actors/trust/identity.hpp"
 #include "kernels/base/digest.hpp"
 
 #include <algorithm>
@@ -80,19 +81,68 @@ void butterfly::vote_if_complete() {
   for (auto to : others_)
     tell(to, caf::make_message(member_ready{group_.group, self_, mine, own->by}));
   io_.probe(probes::voted);
-  if (guard_ != nullptr) tell_of_disagreement();
+  tell_of_disagreement();
   finish_if_decided();
 }
 
-/// A member that voted for another version got other values of some part. The reducers' signatures
-/// show whose.
+/// A member that voted for another version got other values of some part. With a guard, the
+/// reducers' signatures show whose.
 void butterfly::tell_of_disagreement() {
   if (!ballot_.own()) return;
   const auto same = ballot_.votes_for(*ballot_.own());
-  for (auto m : others_)
-    if (ballot_.has_voted(m) &&
-        std::none_of(same.begin(), same.end(), [m](const auto& one) { return one.member == m; }))
-      guard_->disagrees(m);
+  for (auto m : others_) {
+    if (!ballot_.has_voted(m) ||
+        std::any_of(same.begin(), same.end(), [m](const auto& one) { return one.member == m; }))
+      continue;
+    if (guard_ != nullptr) guard_->disagrees(m);
+    if (!std::exchange(members_[m].told, true))
+      tell(m, caf::make_message(part_versions{group_.group, self_, held_versions()}));
+  }
+}
+
+std::vector<id128> butterfly::held_versions() const {
+  std::vector<id128> out;
+  for (const auto& part : parts_) {
+    std::vector<id128> chunks;
+    for (const auto& chunk : part.chunks) chunks.push_back(chunk.version);
+    out.push_back(version_of(chunks));
+  }
+  return out;
+}
+
+void butterfly::on(const part_versions& message, const caf::strong_actor_ptr& sender) {
+  if (!listen_to(message.member, sender, "versions of parts by a stranger")) return;
+  auto& known = members_[message.member].versions;
+  if (message.versions.size() != size_ || !known.empty())
+    return ban(message.member, "versions of parts that there are not, or once more");
+  known = message.versions;
+}
+
+/// A member may lie about what it holds. So a part counts as the same everywhere while more than
+/// two thirds hold it. If that is true of each part, several reducers tell a few members each
+/// something else. One of them has the part with most exceptions.
+std::set<member_id> butterfly::bad_reducers() const {
+  if (!ballot_.own()) return {};
+  std::vector<std::vector<id128>> held;
+  const auto voted_alike = ballot_.votes_for(*ballot_.own()).size();
+  held.assign(voted_alike, held_versions());
+  for (const auto& member : members_)
+    if (!member.versions.empty()) held.push_back(member.versions);
+  if (held.size() < majority()) return {};
+  std::map<std::uint32_t, std::size_t> agreeing; // by part
+  for (std::uint32_t p = 0; p < size_; ++p) {
+    if (p == self_ || parts_[p].chunks.empty() || !parts_[p].direct) continue;
+    std::map<id128, std::size_t> counts;
+    for (const auto& one : held) agreeing[p] = std::max(agreeing[p], ++counts[one[p]]);
+  }
+  auto fewest = held.size();
+  for (const auto& [part, count] : agreeing) fewest = std::min(fewest, count);
+  if (fewest == held.size()) return {};
+  const auto most = std::max<std::size_t>(fewest, majority() - 1);
+  std::set<member_id> out;
+  for (const auto& [part, count] : agreeing)
+    if (count <= most) out.insert(member_of(group_.members[part].key));
+  return out;
 }
 
 bool butterfly::take_vote(std::uint32_t m, const id128& version, const signature& by) {
@@ -132,7 +182,7 @@ void butterfly::on(const member_ready& message, const caf::strong_actor_ptr& sen
     return ban(message.member, "vote without a signature");
   if (!take_vote(message.member, message.version, message.by)) return;
   if (!acknowledges_) reply_arrived(message.member);
-  if (guard_ != nullptr) tell_of_disagreement();
+  tell_of_disagreement();
   finish_if_decided();
 }
 
@@ -249,6 +299,7 @@ void butterfly::fail(reason why) {
   round_result result;
   result.outcome = outcome::failed;
   result.reason = why;
+  if (why == reason::no_majority) result.bad_reducers = bad_reducers();
   finish(std::move(result), true);
 }
 

@@ -71,6 +71,7 @@ caf::behavior group_actor::make_behavior() {
       [this](chunk_received& m) { of_round(m); },
       [this](part_answer& m) { of_round(m); },
       [this](part_wanted& m) { of_round(m); },
+      [this](part_versions& m) { of_round(m); },
       [this](certificate_wanted& m) { of_round(m); },
       [this](certificate_given& m) { of_round(m); },
   };

@@ -446,7 +446,9 @@ void matchmaking::close() {
     if (peer == self_.peer) begin.leader = static_cast<std::uint32_t>(begin.members.size());
     begin.members.push_back(info);
     const auto known = request_.rate_factors.find(peer);
-    const double factor = known == request_.rate_factors.end() ? 1 : known->second;
+    const double factor = request_.bad_reducers.contains(member_of(info.key)) ? 0
+                          : known == request_.rate_factors.end()              ? 1
+                                                                              : known->second;
     slow = slow || factor < 1;
     begin.rate_factors.push_back(packed_factor(factor));
   }

@@ -83,7 +83,7 @@ struct group_begun {
   std::int64_t attempt = 0;        ///< the leader's deadline: tells its attempts apart
   std::uint32_t leader = 0;        ///< index of the member that closed the group
   /// By member, the fraction of its declared rates that the leader plans with: (factor + 1) /
-  /// 65536; empty: all of them.
+  /// 65536; empty: all of them. 0: the member gets no part, unless no other one could have it.
   std::vector<std::uint16_t> rate_factors;
   signature by; ///< by the leader, over group_statement()
   SHOAL_MESSAGE(group_begun, x.group, x.epoch, x.state, x.members, x.chunk_bytes, x.codec, x.split,
@@ -196,6 +196,15 @@ struct member_ready {
   SHOAL_MESSAGE(member_ready, x.group, x.member, x.version, x.by)
 };
 
+/// A member tells what it holds of each part to a member that voted for another version. So both
+/// see whose part is not the same everywhere.
+struct part_versions {
+  group_id group;
+  std::uint32_t member = 0;
+  std::vector<id128> versions; ///< by part: version_of() its chunks
+  SHOAL_MESSAGE(part_versions, x.group, x.member, x.versions)
+};
+
 /// Asks a member for the votes of a round that ended well for it.
 struct certificate_wanted {
   group_id group;
@@ -239,6 +248,7 @@ using averaging_messages = message_list<row<member_info, traffic::control, scope
                                         row<part_wanted, traffic::control, scope::remote>,
                                         row<chunk_range, traffic::control, scope::remote>,
                                         row<member_ready, traffic::control, scope::remote>,
+                                        row<part_versions, traffic::control, scope::remote>,
                                         row<member_finished, traffic::control, scope::remote>,
                                         row<member_signature, traffic::control, scope::remote>,
                                         row<certificate_wanted, traffic::control, scope::remote>,

@@ -22,6 +22,13 @@ std::vector<double> shares_of(const group_begun& roster) {
   // else all.
   std::uint8_t best = 0;
   for (const auto& m : roster.members) best = std::max(best, m.reached);
+  // A factor of 0 takes a member's part away, unless no other member could have it.
+  const auto is_wanted = [&](std::size_t i) {
+    return roster.members[i].reached == best &&
+           (roster.rate_factors.empty() || roster.rate_factors[i] > 0);
+  };
+  bool any_wanted = false;
+  for (std::size_t i = 0; i < roster.members.size(); ++i) any_wanted = any_wanted || is_wanted(i);
   std::vector<kernels::averaging_peer> peers;
   for (std::size_t i = 0; i < roster.members.size(); ++i) {
     const auto& m = roster.members[i];
@@ -30,8 +37,8 @@ std::vector<double> shares_of(const group_begun& roster) {
     const auto rate = [&](std::uint64_t said) {
       return std::clamp(factor * static_cast<double>(said), 1.0, kernels::fastest_rate);
     };
-    peers.push_back(
-        {rate(m.rate_up), rate(m.rate_down), m.weight > 0, m.takes != 0, m.reached == best});
+    const bool reduces = any_wanted ? is_wanted(i) : m.reached == best;
+    peers.push_back({rate(m.rate_up), rate(m.rate_down), m.weight > 0, m.takes != 0, reduces});
   }
   std::vector<double> out;
   for (const auto& p : peers) out.push_back(p.reduces ? std::min(p.up, p.down) : 0);

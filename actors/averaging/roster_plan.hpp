@@ -13,7 +13,7 @@ namespace shoal::actors {
 /// whole vector with a claim.
 inline constexpr double most_of_median_rate = 16;
 
-/// A rate factor in (0, 1] as group_begun has it, and back.
+/// A rate factor in [0, 1] as group_begun has it, and back.
 std::uint16_t packed_factor(double factor);
 double unpacked_factor(std::uint16_t packed);
 

@@ -126,6 +126,9 @@ struct round_request {
   id128 first_version;
   /// Members whose groups failed this peer lately: it follows them only after all others.
   std::set<member_id> bad_leaders;
+  /// Members whose parts differed from member to member lately: as a leader, this peer gives them
+  /// none.
+  std::set<member_id> bad_reducers;
   /// Members that this peer takes into no group: actors/trust/standing.hpp.
   std::set<member_id> sit_out;
   /// Members whose weight has to be 0: actors/trust/probation.hpp. Null: none.
@@ -162,6 +165,8 @@ struct round_result {
   std::shared_ptr<const round_certificate> certificate;
   /// The leader that this peer followed when the attempt failed before a group began; else zero.
   member_id bad_leader;
+  /// The reducers whose parts differ among the members, if that may be why the round failed.
+  std::set<member_id> bad_reducers;
   std::vector<std::uint32_t> declined; ///< members that are in another group, and their samples
   /// Parts of the last round that are not empty. A part that lost a sender half-way is several
   /// stretches.

@@ -7,15 +7,16 @@ namespace shoal::actors {
 
 namespace {
 constexpr int most_stretch = 4;
-constexpr unsigned most_doublings = 10;
 } // namespace
 
 void round_tracker::prepare(round_request& request, averaging_config& how) const {
   // On lines with long delays, the configured time may be too short for any group.
   how.matchmaking_time *= std::clamp(missed_groups_, 1, most_stretch);
   request.rate_factors = rates_.factors();
-  for (const auto& [leader, lapses] : bad_leaders_)
-    if (request.epoch < lapses.avoided_until) request.bad_leaders.insert(leader);
+  bad_leaders_.add_to(request.bad_leaders, request.epoch);
+  bad_reducers_.add_to(request.bad_reducers, request.epoch);
+  // As a leader, such a member would give itself a part.
+  bad_reducers_.add_to(request.bad_leaders, request.epoch);
   request.max_wait = missed_groups_ > 1 ? how.matchmaking_time
                                         : std::min(std::max(gathering_.value(), request.max_wait),
                                                    how.matchmaking_time);
@@ -36,12 +37,9 @@ void round_tracker::learn(const round_result& result, duration now) {
       result.reason == reason::group_too_small || result.reason == reason::matchmaking_timeout;
   if (missed) gathering_.ran_out();
   if (result.reason == reason::group_too_small || result.reason == reason::no_reducer)
-    for (auto& [leader, lapses] : bad_leaders_) lapses.avoided_until = 0;
-  if (!result.bad_leader.is_zero()) {
-    auto& lapses = bad_leaders_[result.bad_leader];
-    lapses.avoided_until = result.epoch + 1 + (avoided_epochs << lapses.count);
-    lapses.count = std::min(lapses.count + 1, most_doublings);
-  }
+    bad_leaders_.forgive();
+  if (!result.bad_leader.is_zero()) bad_leaders_.add(result.bad_leader, result.epoch);
+  for (const auto& who : result.bad_reducers) bad_reducers_.add(who, result.epoch);
   if (result.succeeded())
     missed_groups_ = std::max(missed_groups_ - 1, 0);
   else if (missed || result.reason == reason::no_reducer)

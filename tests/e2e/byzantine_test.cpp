@@ -251,3 +251,18 @@ TEST_CASE("byzantine: leaders that begin no group do not stop training") {
               " s, and ", honest.summary().virtual_seconds, " s without them");
     }
 }
+
+TEST_CASE("byzantine: reducers that tell each member other means do not stop training") {
+  for (const unsigned attackers : {1u, 2u})
+    for (const char* security : {"kind: none", "kind: btard, validators: 1"}) {
+      const auto honest = run_swarm(attacked(6, 0, "", security));
+      const auto run = run_swarm(
+          attacked(6, attackers, "{kind: equivocation, messages: [reduced_chunk]}", security));
+      CAPTURE(attackers);
+      CAPTURE(security);
+      CHECK(run.summary().epochs >= 60);
+      CHECK(rule(run.summary(), "no_honest_accused").violated == 0);
+      MESSAGE(attackers, " attackers, ", std::string(security), ": ", run.summary().virtual_seconds,
+              " s, and ", honest.summary().virtual_seconds, " s without them");
+    }
+}

@@ -23,7 +23,7 @@ using messages_of_rounds =
     type_list<join_request, join_accepted, join_rejected, join_withdrawn, group_begun,
               member_declined, part_chunk, reduced_chunk, chunk_received, part_query, part_claim,
               part_answer, part_wanted, member_ready, member_finished, certificate_wanted,
-              certificate_given>;
+              certificate_given, part_versions>;
 
 /// Calls what(message) with a copy of the content.
 template <class F, class... Ts>

@@ -321,7 +321,7 @@ void round_lab::hand_over(std::uint32_t to, const caf::strong_actor_ptr& from,
          as(static_cast<part_wanted*>(nullptr)) || as(static_cast<member_ready*>(nullptr)) ||
          as(static_cast<member_finished*>(nullptr)) ||
          as(static_cast<certificate_wanted*>(nullptr)) ||
-         as(static_cast<certificate_given*>(nullptr)) ||
+         as(static_cast<certificate_given*>(nullptr)) || as(static_cast<part_versions*>(nullptr)) ||
          as(static_cast<member_declined*>(nullptr)));
 }
 

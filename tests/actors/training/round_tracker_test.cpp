@@ -118,3 +118,20 @@ TEST_CASE("round tracker: a leader that began no group is followed last for ten 
   rounds.learn(missed(reason::group_too_small), 40s);
   CHECK(!avoided(21));
 }
+
+TEST_CASE("round tracker: a reducer whose part differed gets none, and is followed last") {
+  round_tracker rounds(config());
+  const member_id reducer{3, 4};
+  auto failed = missed(reason::no_majority);
+  failed.epoch = 5;
+  failed.bad_reducers = {reducer};
+  rounds.learn(failed, 10s);
+  for (const std::uint64_t epoch : {5, 15, 16}) {
+    prepared next;
+    next.request.epoch = epoch;
+    rounds.prepare(next.request, next.how);
+    const std::set<member_id> avoided = epoch < 16 ? std::set{reducer} : std::set<member_id>{};
+    CHECK(next.request.bad_reducers == avoided);
+    CHECK(next.request.bad_leaders == avoided);
+  }
+}
