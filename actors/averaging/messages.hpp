@@ -83,7 +83,7 @@ struct group_begun {
   std::int64_t attempt = 0;        ///< the leader's deadline: tells its attempts apart
   std::uint32_t leader = 0;        ///< index of the member that closed the group
   /// By member, the fraction of its declared rates that the leader plans with: (factor + 1) /
-  /// 65536; empty: all of them. 0: the member gets no part, unless no other one could have it.
+  /// 65536; empty: all of them. Up to a third of the members may have 0, and then get no part.
   std::vector<std::uint16_t> rate_factors;
   signature by; ///< by the leader, over group_statement()
   SHOAL_MESSAGE(group_begun, x.group, x.epoch, x.state, x.members, x.chunk_bytes, x.codec, x.split,

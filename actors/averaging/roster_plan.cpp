@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace shoal::actors {
 
@@ -22,13 +23,16 @@ std::vector<double> shares_of(const group_begun& roster) {
   // else all.
   std::uint8_t best = 0;
   for (const auto& m : roster.members) best = std::max(best, m.reached);
-  // A factor of 0 takes a member's part away, unless no other member could have it.
-  const auto is_wanted = [&](std::size_t i) {
-    return roster.members[i].reached == best &&
-           (roster.rate_factors.empty() || roster.rate_factors[i] > 0);
-  };
-  bool any_wanted = false;
-  for (std::size_t i = 0; i < roster.members.size(); ++i) any_wanted = any_wanted || is_wanted(i);
+  // A factor of 0 takes a member's part away. A leader may do so to a third of the members, so that
+  // none takes the whole vector.
+  const auto& factors = roster.rate_factors;
+  std::vector<bool> reduces;
+  for (const auto& m : roster.members) reduces.push_back(m.reached == best);
+  auto left = reduces;
+  for (std::size_t i = 0; i < factors.size(); ++i) left[i] = left[i] && factors[i] > 0;
+  if (3 * std::count(factors.begin(), factors.end(), 0) <= std::ssize(roster.members) &&
+      std::find(left.begin(), left.end(), true) != left.end())
+    reduces = std::move(left);
   std::vector<kernels::averaging_peer> peers;
   for (std::size_t i = 0; i < roster.members.size(); ++i) {
     const auto& m = roster.members[i];
@@ -37,8 +41,7 @@ std::vector<double> shares_of(const group_begun& roster) {
     const auto rate = [&](std::uint64_t said) {
       return std::clamp(factor * static_cast<double>(said), 1.0, kernels::fastest_rate);
     };
-    const bool reduces = any_wanted ? is_wanted(i) : m.reached == best;
-    peers.push_back({rate(m.rate_up), rate(m.rate_down), m.weight > 0, m.takes != 0, reduces});
+    peers.push_back({rate(m.rate_up), rate(m.rate_down), m.weight > 0, m.takes != 0, reduces[i]});
   }
   std::vector<double> out;
   for (const auto& p : peers) out.push_back(p.reduces ? std::min(p.up, p.down) : 0);

@@ -2,6 +2,7 @@
 // all faults.
 #include "actors/averaging/part_reduction.hpp"
 #include "actors/probes.hpp"
+#include "actors/trust/identity.hpp"
 #include "kernels/averaging_plan.hpp"
 #include "tests/actors/support/round_lab.hpp"
 
@@ -718,6 +719,57 @@ TEST_CASE("a member that gets other values from a reducer does not end with them
     CHECK(lab.outcomes() == expected);
     CHECK(to_string(lab.result(0).reason) == "no_majority");
     CHECK(lab.suspicions.empty());
+  }
+}
+
+TEST_CASE("members without a majority name the reducer that told each of them something else") {
+  for (const bool framed : {false, true}) {
+    lab_options options;
+    options.members.resize(5);
+    round_lab lab(options);
+    lab.filter = [&](std::uint32_t from, std::uint32_t to, const caf::message& content) {
+      if (from == 0 && content.match_elements<reduced_chunk>()) {
+        auto lie = content.get_as<reduced_chunk>(0);
+        const auto floats = lie.data.floats();
+        std::vector<float> others(floats.begin(), floats.end());
+        others[0] += static_cast<float>(to);
+        lie.data = payload{std::move(others)};
+        lab.inject(from, to, caf::make_message(std::move(lie)));
+        return false;
+      }
+      if (framed && from == 4 && content.match_elements<part_versions>()) {
+        auto lie = content.get_as<part_versions>(0);
+        ++lie.versions[1].low;
+        lab.inject(from, to, caf::make_message(std::move(lie)));
+        return false;
+      }
+      return true;
+    };
+    lab.start();
+    REQUIRE(lab.run());
+    for (std::uint32_t m = 1; m < lab.size(); ++m) {
+      CHECK(lab.result(m).reason == reason::no_majority);
+      CHECK(lab.result(m).bad_reducers == std::set{member_of(lab.host(0).key())});
+    }
+  }
+}
+
+TEST_CASE(
+    "versions of parts are taken once from each member, and only as many as there are parts") {
+  lab_options options;
+  options.members.resize(4);
+  for (const std::size_t count : {4, 3, 0}) {
+    round_lab lab(options);
+    lab.start();
+    const auto told = [&] {
+      lab.inject(1, 0,
+                 caf::make_message(part_versions{lab.group().group, 1, std::vector<id128>(count)}));
+      lab.settle();
+      return lab.suspicions.size();
+    };
+    CHECK(told() == (count == 4 ? 0 : 1));
+    if (count == 4) CHECK(told() == 1);
+    REQUIRE(lab.run());
   }
 }
 

@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <functional>
 
 using namespace shoal;
@@ -250,6 +251,14 @@ TEST_CASE("a claim of a huge rate counts like sixteen times the median's rate") 
   roster.rate_factors.assign(64, packed_factor(1.0 / 65536));
   roster.rate_factors[7] = packed_factor(1);
   CHECK(shares_of(roster)[7] < 0.5);
+  // A leader takes the parts of a third of the members away, and not those of more.
+  for (const std::size_t none : {0, 1, 21, 22, 64}) {
+    roster.rate_factors.assign(64, packed_factor(1));
+    std::fill_n(roster.rate_factors.begin(), none, packed_factor(0));
+    const auto shares = shares_of(roster);
+    for (std::size_t m = 0; m < 64; ++m) CHECK((shares[m] > 0) == (none > 21 || m >= none));
+  }
+  roster = roster_of(100'000'000);
   const auto boundaries = boundaries_of(roster);
   CHECK(boundaries.size() == 65);
   CHECK(boundaries.back() == 1'000'000);
