@@ -4,6 +4,7 @@
 #include "actors/experts/probes.hpp"
 #include "actors/pipeline/observations.hpp"
 #include "kernels/base/rng.hpp"
+#include "scenarios/experts/expert_block_kind.hpp"
 #include "scenarios/methods/experts.hpp"
 #include "scenarios/record/explain_experts.hpp"
 #include "scenarios/record/verify_data.hpp"
@@ -222,6 +223,22 @@ TEST_CASE("a switch gate sends each token to one expert and learns") {
   what.epochs = 100;
   const auto run = run_experts(what, folder);
   check_learnt(run, folder, 0.6, 1.5);
+}
+
+TEST_CASE("an expert block with other sizes than its registration says is refused") {
+  auto kind = *scenarios::expert_blocks().find("feed_forward");
+  kind.name = "test_block";
+  kind.parameters = [](const kernels::transformer_config&) { return std::size_t{7}; };
+  scenarios::expert_blocks().add(std::move(kind));
+  const scratch_folder folder;
+  expert_swarm what;
+  what.workload += ", experts: test_block";
+  auto loaded = scenarios::load_text(what.yaml(folder), "experts.yaml");
+  REQUIRE(loaded.value);
+  const auto prepared = scenarios::runner::prepare(std::move(*loaded.value), {});
+  REQUIRE_FALSE(prepared.ok());
+  CHECK(prepared.error().find("1736 parameters, but its registration says 8 and 7") !=
+        std::string::npos);
 }
 
 TEST_CASE("trainers of experts may come and go") {
