@@ -117,7 +117,7 @@ caf::behavior expert_trainer::make_behavior() {
           if (pass_) search_all_rows();
           break;
         case renewal:
-          cache_.drop_old(now());
+          cache_.drop_old(here().utc_ns(), now());
           send(options_.dht, store{expert_trainers_key(options_.model),
                                    host_record(here(), address(), {}, options_.record_lifetime)});
           set_timer(options_.renew, renewal);
@@ -387,7 +387,7 @@ void expert_trainer::be_late(std::uint64_t request) {
   const auto left = call.began + options_.timeout - now();
   if (left <= duration{}) return lose(request, expert_refusal::none);
   late_[request] = {call.to.peer, backward_, call.began};
-  cache_.silent(call.to.peer);
+  cache_.hosts().silent(call.to.peer);
   set_timer(left, silent, request);
   leave_out(request, expert_refusal::none);
 }
@@ -396,14 +396,14 @@ void expert_trainer::end_lateness(std::uint64_t request) {
   const auto at = late_.find(request);
   if (at == late_.end() || at->second.to != sender_peer()) return;
   answer_times_[at->second.backward ? 1 : 0].answered(at->second.to, now() - at->second.began);
-  cache_.heard(at->second.to);
+  cache_.hosts().heard(at->second.to);
   late_.erase(at);
 }
 
 void expert_trainer::end_silence(std::uint64_t request) {
   const auto at = late_.find(request);
   if (at == late_.end()) return;
-  cache_.failed(at->second.to, now());
+  cache_.hosts().failed(at->second.to, now());
   late_.erase(at);
 }
 
@@ -412,7 +412,7 @@ void expert_trainer::lose(std::uint64_t request, expert_refusal why) {
   if (why == expert_refusal::unknown_expert)
     cache_.moved(in_layer(lost.place), lost.to.peer);
   else
-    cache_.failed(lost.to.peer, now(), why == expert_refusal::too_large ? wrong_bans : 1);
+    cache_.hosts().failed(lost.to.peer, now(), why == expert_refusal::too_large ? wrong_bans : 1);
   leave_out(request, why);
 }
 
@@ -430,7 +430,7 @@ void expert_trainer::on_down(const caf::actor_addr& whom) {
   if (at == watched_.end()) return;
   const auto peer = at->second;
   watched_.erase(at);
-  cache_.gone(peer, here().utc_ns());
+  cache_.hosts().gone(peer, here().utc_ns());
   std::erase_if(late_, [&](const auto& each) { return each.second.to == peer; });
   for (auto& each : answer_times_) each.forget(peer);
   std::vector<std::uint64_t> lost;
