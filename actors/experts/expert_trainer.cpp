@@ -24,6 +24,12 @@ constexpr double forward_share = 1.0 / 3, backward_share = 2.0 / 3;
 // A host that sent wrong values is left alone for so many times as long as a silent one.
 constexpr unsigned wrong_bans = 40;
 
+/// So a slow host that is steady is waited for, and a dead one costs far less than the detection of
+/// its death.
+adaptive_deadline within(duration most) {
+  return {most / 10, most};
+}
+
 } // namespace
 
 expert_trainer::expert_trainer(caf::actor_config& config, host& on, expert_trainer_config options)
@@ -33,7 +39,7 @@ expert_trainer::expert_trainer(caf::actor_config& config, host& on, expert_train
       optimizer_state_(optimizer_state_size(options_.optimizer, trunk_->size())),
       cache_(options_.cache), sizes_{size_bound(options_.most_growth),
                                      size_bound(options_.most_growth)},
-      answer_times_{answer_times(options_.timeout), answer_times(options_.timeout)},
+      answer_times_{host_times(within(options_.timeout)), host_times(within(options_.timeout))},
       draws_(on.random_stream("experts.sharing")), jitter_(on.random_stream("experts.jitter")) {
   if (options_.rounds)
     rounds_.emplace(*options_.rounds, options_.share_every, on.random_stream("experts.place"));
