@@ -1,10 +1,15 @@
-// An adaptive timeout, computed from the times that earlier waits took:
+// Adaptive timeouts, computed from the times that earlier waits took.
+//
+// adaptive_deadline, for waits that are alike:
 //     timeout = mean + 4 deviations of the measured times, within [`least`, `most`]
 // Before the first measurement it is `most`. Each wait that runs out doubles the next timeout, so
 // that it adapts to peers that became slower.
 //
-// Source: the retransmission timer of TCP (Jacobson and Karels, SIGCOMM 1988; RFC 6298: gains 1/8
-// and 1/4).
+// mean_deadline, for waits that differ, as those for hosts with queues of all lengths:
+//     timeout = 5 times the mean of the measured times, at least `least`
+//
+// Source of the first one: the retransmission timer of TCP (Jacobson and Karels, SIGCOMM 1988; RFC
+// 6298: gains 1/8 and 1/4).
 #pragma once
 
 #include "kernels/base/units.hpp"
@@ -43,6 +48,17 @@ private:
   duration least_, most_;
   double mean_ = 0, deviation_ = 0, stretch_ = 1;
   bool known_ = false;
+};
+
+class mean_deadline {
+public:
+  explicit mean_deadline(duration least) : least_(least) {}
+
+  void measured(duration took) { mean_ = mean_ == duration{} ? took : mean_ + (took - mean_) / 10; }
+  duration value() const { return std::max(least_, 5 * mean_); }
+
+private:
+  duration least_, mean_{};
 };
 
 } // namespace shoal::actors

@@ -63,11 +63,11 @@ void expert_gatherer::receive(const found& m) {
   if (at == look_ups_.end()) return;
   const auto prefix = at->second;
   look_ups_.erase(at);
-  expert_cache records({.record_lifetime = options_.record_lifetime});
-  records.read(prefix, m, here(), now());
+  const expert_dictionary records(m, here());
   for (std::size_t n = 0; n < got_.size(); ++n) {
-    if (got_[n] || parent_of(options_.experts[n]) != prefix) continue;
-    if (const auto holder = records.holder(options_.experts[n], here().utc_ns(), now()))
+    const auto& which = options_.experts[n];
+    if (got_[n] || parent_of(which) != prefix) continue;
+    if (const auto holder = records.holder(which.place.back(), {}, here().utc_ns(), now()))
       waiting_.push_back({n, holder->address});
   }
   ask_more();

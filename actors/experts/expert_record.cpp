@@ -63,44 +63,65 @@ std::optional<std::vector<live_coordinate>> unpack_coordinates(const payload& fr
   return out;
 }
 
-bool expert_cache::needs(const prefix& which, duration now) const {
-  const auto found = dictionaries_.find(which);
-  if (found == dictionaries_.end()) return true;
-  const auto& one = found->second;
-  return now >= one.read + (one.entries.empty() ? options_.fresh_empty : options_.fresh);
-}
-
-void expert_cache::read(const prefix& which, const found& answer, const host& here, duration now) {
-  dictionary next{{}, now};
+expert_dictionary::expert_dictionary(const found& answer, const host& here) {
   for (const auto& each : answer.records) {
     const auto coordinates = unpack_coordinates(each->value);
     if (!coordinates || !each->address) continue;
     const auto peer = here.peer_of(caf::actor_cast<caf::strong_actor_ptr>(each->address));
     if (peer == 0) continue;
     for (const auto& one : *coordinates)
-      next.entries.push_back({one.at, {peer, each->address, one.steps, each->expires_utc_ns}});
+      entries_.push_back({one.at, {peer, each->address, one.steps, each->expires_utc_ns}});
   }
-  dictionaries_.insert_or_assign(which, std::move(next));
 }
 
-bool expert_cache::counts(const entry& one, std::int64_t utc_ns, duration now) const {
-  if (one.holder.expires_utc_ns <= utc_ns || silent_.contains(one.holder.peer)) return false;
-  const auto gone = gone_.find(one.holder.peer);
-  if (gone != gone_.end() && one.holder.expires_utc_ns <= gone->second) return false;
-  const auto banned = banned_until_.find(one.holder.peer);
-  return banned == banned_until_.end() || banned->second <= now;
+std::vector<std::uint32_t> expert_dictionary::alive(const expert_hosts& hosts, std::int64_t utc_ns,
+                                                    duration now) const {
+  std::vector<std::uint32_t> out;
+  for (const auto& each : entries_)
+    if (hosts.counts(each.holder.peer, each.holder.expires_utc_ns, utc_ns, now))
+      out.push_back(each.at);
+  std::sort(out.begin(), out.end());
+  out.erase(std::unique(out.begin(), out.end()), out.end());
+  return out;
+}
+
+std::optional<expert_holder> expert_dictionary::holder(std::uint32_t at, const expert_hosts& hosts,
+                                                       std::int64_t utc_ns, duration now) const {
+  const expert_holder* best = nullptr;
+  for (const auto& [coordinate, holder] : entries_) {
+    if (coordinate != at || !hosts.counts(holder.peer, holder.expires_utc_ns, utc_ns, now))
+      continue;
+    if (best == nullptr || holder.steps > best->steps ||
+        (holder.steps == best->steps && holder.peer < best->peer))
+      best = &holder;
+  }
+  return best == nullptr ? std::nullopt : std::optional(*best);
+}
+
+void expert_dictionary::drop(peer_id host) {
+  std::erase_if(entries_, [&](const entry& each) { return each.holder.peer == host; });
+}
+void expert_dictionary::drop(peer_id host, std::uint32_t at) {
+  std::erase_if(entries_,
+                [&](const entry& each) { return each.at == at && each.holder.peer == host; });
+}
+
+bool expert_cache::needs(const prefix& which, duration now) const {
+  const auto found = dictionaries_.find(which);
+  if (found == dictionaries_.end()) return true;
+  const auto& [what, when] = found->second;
+  return now >= when + (what.empty() ? options_.fresh_empty : options_.fresh);
+}
+
+void expert_cache::read(const prefix& which, const found& answer, const host& here, duration now) {
+  dictionaries_.insert_or_assign(which, one_read{expert_dictionary(answer, here), now});
 }
 
 std::vector<std::uint32_t> expert_cache::alive(const prefix& which, std::int64_t utc_ns,
                                                duration now) const {
-  std::vector<std::uint32_t> out;
   const auto found = dictionaries_.find(which);
-  if (found == dictionaries_.end()) return out;
-  for (const auto& each : found->second.entries)
-    if (counts(each, utc_ns, now)) out.push_back(each.at);
-  std::sort(out.begin(), out.end());
-  out.erase(std::unique(out.begin(), out.end()), out.end());
-  return out;
+  if (found == dictionaries_.end()) return {};
+  return found->second.what.alive(hosts_, utc_ns, now);
 }
 
 std::optional<expert_holder> expert_cache::holder(const expert_id& which, std::int64_t utc_ns,
@@ -108,34 +129,19 @@ std::optional<expert_holder> expert_cache::holder(const expert_id& which, std::i
   if (which.place.empty()) return std::nullopt;
   const auto found = dictionaries_.find(parent_of(which));
   if (found == dictionaries_.end()) return std::nullopt;
-  const entry* best = nullptr;
-  for (const auto& each : found->second.entries) {
-    if (each.at != which.place.back() || !counts(each, utc_ns, now)) continue;
-    if (best == nullptr || each.holder.steps > best->holder.steps ||
-        (each.holder.steps == best->holder.steps && each.holder.peer < best->holder.peer))
-      best = &each;
-  }
-  return best == nullptr ? std::nullopt : std::optional(best->holder);
-}
-
-void expert_cache::failed(peer_id host, duration now, unsigned bans) {
-  auto& until = banned_until_[host];
-  until = std::max(until, now + bans * options_.ban);
-  silent_.erase(host);
+  return found->second.what.holder(which.place.back(), hosts_, utc_ns, now);
 }
 
 void expert_cache::moved(const expert_id& which, peer_id from) {
   if (which.place.empty()) return;
   if (const auto found = dictionaries_.find(parent_of(which)); found != dictionaries_.end())
-    std::erase_if(found->second.entries, [&](const entry& each) {
-      return each.at == which.place.back() && each.holder.peer == from;
-    });
+    found->second.what.drop(from, which.place.back());
 }
 
-void expert_cache::drop_old(duration now) {
+void expert_cache::drop_old(std::int64_t utc_ns, duration now) {
   std::erase_if(dictionaries_,
-                [&](const auto& each) { return now >= each.second.read + 4 * options_.fresh; });
-  std::erase_if(banned_until_, [&](const auto& each) { return each.second <= now; });
+                [&](const auto& each) { return now >= each.second.when + 4 * options_.fresh; });
+  hosts_.drop_old(utc_ns, now);
 }
 
 } // namespace shoal::actors

@@ -7,7 +7,8 @@
 #pragma once
 
 #include "actors/dht/messages.hpp"
-#include "actors/experts/expert_search.hpp"
+#include "actors/experts/expert_hosts.hpp"
+#include "actors/experts/expert_id.hpp"
 #include "actors/host.hpp"
 #include "kernels/base/payload.hpp"
 #include "kernels/base/units.hpp"
@@ -18,7 +19,6 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,12 +28,6 @@ namespace shoal::actors {
 /// The rows of one request, at most. A trainer splits what it has.
 constexpr std::size_t most_expert_rows = 1024;
 
-/// An expert of a model: its layer, and its place on the layer's grid.
-struct expert_id {
-  std::uint32_t layer = 0;
-  expert_place place;
-  auto operator<=>(const expert_id&) const = default;
-};
 /// The prefix under which an expert or a longer prefix stands: without its last coordinate.
 /// Requires: at least one coordinate.
 expert_id parent_of(expert_id which);
@@ -65,63 +59,67 @@ struct expert_holder {
   std::int64_t expires_utc_ns = 0;
 };
 
-struct expert_cache_options {
-  duration fresh = std::chrono::seconds(30);      ///< a dictionary is read this often
-  duration fresh_empty = std::chrono::seconds(5); ///< the same for one without live coordinates
-  duration ban = std::chrono::seconds(15);        ///< a host that failed gets nothing for so long
-  duration record_lifetime = std::chrono::minutes(1);
-};
-
-/// The dictionaries of prefixes that a client has read. A coordinate is alive while a record that
-/// names it has not expired, unless all its hosts have failed.
-class expert_cache {
+/// The records under a prefix, from the answer of a look-up.
+class expert_dictionary {
 public:
-  explicit expert_cache(expert_cache_options options) : options_(options) {}
+  expert_dictionary() = default;
+  expert_dictionary(const found& answer, const host& here);
 
-  using prefix = expert_id; ///< with fewer coordinates
-
-  /// True if the dictionary has to be read before it can be used.
-  bool needs(const prefix& which, duration now) const;
-  /// Takes the answer of a look-up. `whole`: the prefix lacks one coordinate to a whole place.
-  void read(const prefix& which, const found& answer, const host& here, duration now);
-  std::vector<std::uint32_t> alive(const prefix& which, std::int64_t utc_ns, duration now) const;
-  /// The host of an expert: the one with the most steps, then the smallest peer id. Empty if none
-  /// is alive.
-  std::optional<expert_holder> holder(const expert_id& which, std::int64_t utc_ns,
-                                      duration now) const;
-  /// The host gets nothing for a while, as it did not answer: `bans` times the usual time.
-  void failed(peer_id host, duration now, unsigned bans = 1);
-  /// The host has not answered in time. It gets nothing until it is heard, has failed or is gone.
-  void silent(peer_id host) { silent_.insert(host); }
-  void heard(peer_id host) { silent_.erase(host); }
-  /// The host holds the expert no more.
-  void moved(const expert_id& which, peer_id from);
-  /// The host died at that time (UTC), or was cut off. Records that it may have written before do
-  /// not count. One that was cut off comes back with a later record.
-  void gone(peer_id host, std::int64_t utc_ns) {
-    gone_[host] = utc_ns + options_.record_lifetime.count();
-    silent_.erase(host);
-  }
-  /// Drops dictionaries that nobody needed for long.
-  void drop_old(duration now);
-  std::size_t size() const noexcept { return dictionaries_.size(); }
+  /// The next coordinates under which some host counts that has experts there.
+  std::vector<std::uint32_t> alive(const expert_hosts& hosts, std::int64_t utc_ns,
+                                   duration now) const;
+  /// The host of an expert, by its last coordinate: the one with the most steps, then the smallest
+  /// peer id. Empty if no host of it counts.
+  std::optional<expert_holder> holder(std::uint32_t at, const expert_hosts& hosts,
+                                      std::int64_t utc_ns, duration now) const;
+  bool empty() const noexcept { return entries_.empty(); }
+  /// The host holds nothing under the prefix, or not this coordinate.
+  void drop(peer_id host);
+  void drop(peer_id host, std::uint32_t at);
 
 private:
   struct entry {
     std::uint32_t at = 0;
     expert_holder holder;
   };
-  struct dictionary {
-    std::vector<entry> entries;
-    duration read{};
-  };
-  bool counts(const entry& one, std::int64_t utc_ns, duration now) const;
+  std::vector<entry> entries_;
+};
 
+struct expert_cache_options {
+  duration fresh = std::chrono::seconds(30);      ///< a dictionary is read this often
+  duration fresh_empty = std::chrono::seconds(5); ///< the same for one without live coordinates
+  expert_hosts::times hosts;
+};
+
+/// The dictionaries of prefixes that a client has read, and its word on their hosts.
+class expert_cache {
+public:
+  explicit expert_cache(expert_cache_options options) : options_(options), hosts_(options.hosts) {}
+
+  using prefix = expert_id; ///< with fewer coordinates
+
+  expert_hosts& hosts() noexcept { return hosts_; }
+  /// True if the dictionary has to be read before it can be used.
+  bool needs(const prefix& which, duration now) const;
+  /// Takes the answer of a look-up.
+  void read(const prefix& which, const found& answer, const host& here, duration now);
+  std::vector<std::uint32_t> alive(const prefix& which, std::int64_t utc_ns, duration now) const;
+  std::optional<expert_holder> holder(const expert_id& which, std::int64_t utc_ns,
+                                      duration now) const;
+  /// The host holds the expert no more.
+  void moved(const expert_id& which, peer_id from);
+  /// Drops dictionaries that nobody needed for long, and hosts of which nothing is to be said.
+  void drop_old(std::int64_t utc_ns, duration now);
+  std::size_t size() const noexcept { return dictionaries_.size(); }
+
+private:
+  struct one_read {
+    expert_dictionary what;
+    duration when{};
+  };
   expert_cache_options options_;
-  std::map<prefix, dictionary> dictionaries_;
-  std::map<peer_id, duration> banned_until_;
-  std::set<peer_id> silent_;
-  std::map<peer_id, std::int64_t> gone_; // records count that end later than this
+  std::map<prefix, one_read> dictionaries_;
+  expert_hosts hosts_;
 };
 
 } // namespace shoal::actors

@@ -12,7 +12,6 @@
 #include <caf/actor_cast.hpp>
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 namespace shoal::actors {
@@ -35,6 +34,7 @@ std::uint64_t number_of(const expert_place& place, const std::vector<std::uint32
 expert_server::expert_server(caf::actor_config& config, host& on, expert_server_config options)
     : protocol_actor(config, on), options_(std::move(options)),
       pools_(options_.block->width(), options_.most_rows, options_.most_waiting),
+      hosts_({.record_lifetime = options_.record_lifetime}),
       // Servers that begin together would otherwise flood the DHT together.
       phase_(0.5 + stream(options_.seed, "experts.phase", on.id()).uniform()),
       jitter_(on.random_stream("experts.jitter")), copy_sizes_(options_.most_growth) {
@@ -72,6 +72,7 @@ caf::behavior expert_server::make_behavior() {
       [this](const tick& t) {
         switch (t.kind) {
         case renewal:
+          hosts_.drop_old(here().utc_ns(), now());
           publish();
           read_own_prefixes();
           if (options_.epoch_of > 0) look_for_hand();
@@ -251,6 +252,7 @@ void expert_server::hold(const expert_id& which, std::shared_ptr<const expert_st
   here().observe(expert_held{which, state->steps, revived});
   experts_[which] = {std::move(state), {}};
   copies_.erase(which);
+  hosts_.forget_offers(which);
 }
 
 void expert_server::announce(const std::string& key, payload value, duration lifetime) {
@@ -310,15 +312,14 @@ void expert_server::receive(const found& m) {
     take_hand(about, m);
     break;
   case question::holders: {
-    auto records = records_of_the_living();
-    records.read(about, m, here(), now());
+    const expert_dictionary records(m, here());
     for (auto& [which, copy] : copies_) {
       if (parent_of(which) != about || copy.owner_address || copy.revival != 0) continue;
-      const auto holder = records.holder(which, here().utc_ns(), now());
+      const auto holder = records.holder(which.place.back(), hosts_, here().utc_ns(), now());
       // A host that began the expert anew did not know of this copy.
       if (holder && (holder->steps > 0 || copy.state->steps == 0)) {
         copy.no_records = false;
-        set_owner(copy, holder->peer, holder->address);
+        set_owner(which, copy, holder->peer, holder->address);
         continue;
       }
       copy.revival = ++last_token_;
@@ -337,17 +338,6 @@ void expert_server::receive(const found& m) {
   }
 }
 
-expert_cache expert_server::records_of_the_living() {
-  std::erase_if(dead_, [&](const auto& each) {
-    return each.second + options_.record_lifetime.count() < here().utc_ns();
-  });
-  expert_cache out({.record_lifetime = options_.record_lifetime});
-  // A record may outlive its host for as long as the host liked.
-  for (const auto& [peer, utc_ns] : dead_)
-    out.gone(peer, std::numeric_limits<std::int64_t>::max() - options_.record_lifetime.count());
-  return out;
-}
-
 void expert_server::read_own_prefixes() {
   std::set<expert_id> prefixes;
   for (const auto& [which, expert] : experts_) prefixes.insert(parent_of(which));
@@ -356,14 +346,14 @@ void expert_server::read_own_prefixes() {
 }
 
 void expert_server::give_up_older(const expert_id& prefix, const found& m) {
-  auto records = records_of_the_living();
-  records.gone(here().id(), here().utc_ns());
-  records.read(prefix, m, here(), now());
+  expert_dictionary records(m, here());
+  records.drop(here().id());
   bool changed = false;
   for (auto at = experts_.begin(); at != experts_.end();) {
     const auto& [which, expert] = *at;
-    const auto other =
-        parent_of(which) == prefix ? records.holder(which, here().utc_ns(), now()) : std::nullopt;
+    const auto other = parent_of(which) == prefix
+                           ? records.holder(which.place.back(), hosts_, here().utc_ns(), now())
+                           : std::nullopt;
     const auto mine = expert.state->steps;
     const bool is_called = expert.called && now() - *expert.called < options_.renew;
     if (!other || is_called || other->steps < mine ||
@@ -375,7 +365,7 @@ void expert_server::give_up_older(const expert_id& prefix, const found& m) {
     if (copies_.size() < options_.most_copies) {
       auto& copy = copies_[which];
       copy.state = expert.state;
-      set_owner(copy, other->peer, other->address);
+      set_owner(which, copy, other->peer, other->address);
     }
     for (const auto& each : pools_.drop(which)) {
       if (!each.gradient.empty()) log_.refused(each.key);
@@ -458,13 +448,14 @@ void expert_server::receive(const expert_copy& m) {
   if (copy.revival != 0) revivals_.erase(copy.revival);
   copy.state = std::make_shared<const expert_state>(std::move(*state));
   copy.revival = 0;
-  set_owner(copy, sender, m.owner);
+  set_owner(which, copy, sender, m.owner);
 }
 
-void expert_server::set_owner(kept_copy& copy, peer_id peer, const caf::actor& owner) {
+void expert_server::set_owner(const expert_id& which, kept_copy& copy, peer_id peer,
+                              const caf::actor& owner) {
   const auto before = std::exchange(copy.owner_address, caf::actor_cast<caf::actor_addr>(owner));
   copy.owner = peer;
-  copy.winners.clear();
+  hosts_.forget_offers(which);
   watch(owner);
   // An owner may send its copies from ever new actors.
   if (before && before != copy.owner_address &&
@@ -501,7 +492,7 @@ void expert_server::on_down(const caf::actor_addr& whom) {
       dead = copy.owner;
     }
   if (dead == 0) return;
-  dead_[dead] = here().utc_ns();
+  hosts_.died(dead, here().utc_ns());
   check_owners(dead);
 }
 
@@ -552,12 +543,11 @@ void expert_server::read_trainers(const found& m) {
 
 void expert_server::take_hand(const expert_id& prefix, const found& m) {
   if (draining_) return;
-  auto records = records_of_the_living();
-  records.read(prefix, m, here(), now());
+  const expert_dictionary records(m, here());
   bool changed = false;
   for (const auto& each : options_.hand) {
     if (parent_of(each) != prefix || experts_.contains(each)) continue;
-    if (records.holder(each, here().utc_ns(), now())) {
+    if (records.holder(each.place.back(), hosts_, here().utc_ns(), now())) {
       missing_.erase(each);
       continue;
     }
@@ -596,9 +586,9 @@ void expert_server::decide(const expert_id& which, const found& m) {
       continue;
     const auto peer = here().peer_of(caf::actor_cast<caf::strong_actor_ptr>(each->address));
     const auto steps = offered->front().steps;
-    if (peer == 0 || peer == here().id() || copy->second.winners.contains(peer)) continue;
+    if (peer == 0 || peer == here().id() || hosts_.has_won(peer, which)) continue;
     if (steps > mine || (steps == mine && peer < here().id())) {
-      copy->second.winners.insert(peer);
+      hosts_.won(peer, which); // if it does not hold the expert then, it wins no more
       return;
     }
   }

@@ -17,8 +17,7 @@
 //   a copy only. A record is a claim, so an expert that trainers have called since the last renewal
 //   stays. Trainers prefer a host with more steps if that host answers.
 // - refuse: a copy whose parameters are far larger than those of the host's own experts, or of
-// other
-//   hosts' copies, is not kept (size_bound.hpp).
+//   other hosts' copies, is not kept (size_bound.hpp).
 // Left out: a check that a copy is the work of honest steps. A copy replaces an older one only if
 // it is from the same owner, or if that owner is gone.
 // Source: Ryabinin and Gusev, arXiv:2002.04013, section 3.3.
@@ -101,8 +100,6 @@ private:
     caf::actor_addr owner_address;
     std::uint64_t revival = 0; // the attempt that is under way; 0: none
     bool no_records = false;   // the last look-up for its holder found nothing at all
-    // Hosts whose offers have won. Where the expert is still without holder, they do not count.
-    std::set<peer_id> winners{};
   };
   struct other_server {
     caf::actor address;
@@ -122,16 +119,14 @@ private:
   void publish();
   void announce(const std::string& key, payload value, duration lifetime);
   void read_own_prefixes();
-  /// An empty cache in which no record of a host that has died counts.
-  expert_cache records_of_the_living();
   void give_up_older(const expert_id& prefix, const found& m);
 
   void send_copies();
   /// True if a copy of another host's expert may have parameters of this size.
   bool may_be(peer_id owner, double size);
   void watch(const caf::actor& owner);
-  /// The copy belongs to this owner from now on.
-  void set_owner(kept_copy& copy, peer_id peer, const caf::actor& owner);
+  /// The copy of the expert belongs to this owner from now on.
+  void set_owner(const expert_id& which, kept_copy& copy, peer_id peer, const caf::actor& owner);
   std::vector<peer_id> receivers_of(const expert_id& which) const;
 
   /// An expert as it begins.
@@ -162,7 +157,7 @@ private:
   std::set<std::string> announced_;
   std::map<peer_id, other_server> servers_;
   std::set<caf::actor_addr> watched_;
-  std::map<peer_id, std::int64_t> dead_; // owners of copies, and when they died (UTC)
+  expert_hosts hosts_; // owners of copies that died, and offers that have won
   std::map<std::uint64_t, std::pair<question, expert_id>> asked_;
   std::map<std::uint64_t, expert_id> revivals_; // by the attempt
   std::uint64_t last_token_ = 0;

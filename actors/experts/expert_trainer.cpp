@@ -24,6 +24,12 @@ constexpr double forward_share = 1.0 / 3, backward_share = 2.0 / 3;
 // A host that sent wrong values is left alone for so many times as long as a silent one.
 constexpr unsigned wrong_bans = 40;
 
+/// So a slow host that is steady is waited for, and a dead one costs far less than the detection of
+/// its death.
+adaptive_deadline within(duration most) {
+  return {most / 10, most};
+}
+
 } // namespace
 
 expert_trainer::expert_trainer(caf::actor_config& config, host& on, expert_trainer_config options)
@@ -33,7 +39,7 @@ expert_trainer::expert_trainer(caf::actor_config& config, host& on, expert_train
       optimizer_state_(optimizer_state_size(options_.optimizer, trunk_->size())),
       cache_(options_.cache), sizes_{size_bound(options_.most_growth),
                                      size_bound(options_.most_growth)},
-      answer_times_{answer_times(options_.timeout), answer_times(options_.timeout)},
+      answer_times_{host_times(within(options_.timeout)), host_times(within(options_.timeout))},
       draws_(on.random_stream("experts.sharing")), jitter_(on.random_stream("experts.jitter")) {
   if (options_.rounds)
     rounds_.emplace(*options_.rounds, options_.share_every, on.random_stream("experts.place"));
@@ -117,7 +123,7 @@ caf::behavior expert_trainer::make_behavior() {
           if (pass_) search_all_rows();
           break;
         case renewal:
-          cache_.drop_old(now());
+          cache_.drop_old(here().utc_ns(), now());
           send(options_.dht, store{expert_trainers_key(options_.model),
                                    host_record(here(), address(), {}, options_.record_lifetime)});
           set_timer(options_.renew, renewal);
@@ -387,7 +393,7 @@ void expert_trainer::be_late(std::uint64_t request) {
   const auto left = call.began + options_.timeout - now();
   if (left <= duration{}) return lose(request, expert_refusal::none);
   late_[request] = {call.to.peer, backward_, call.began};
-  cache_.silent(call.to.peer);
+  cache_.hosts().silent(call.to.peer);
   set_timer(left, silent, request);
   leave_out(request, expert_refusal::none);
 }
@@ -396,14 +402,14 @@ void expert_trainer::end_lateness(std::uint64_t request) {
   const auto at = late_.find(request);
   if (at == late_.end() || at->second.to != sender_peer()) return;
   answer_times_[at->second.backward ? 1 : 0].answered(at->second.to, now() - at->second.began);
-  cache_.heard(at->second.to);
+  cache_.hosts().heard(at->second.to);
   late_.erase(at);
 }
 
 void expert_trainer::end_silence(std::uint64_t request) {
   const auto at = late_.find(request);
   if (at == late_.end()) return;
-  cache_.failed(at->second.to, now());
+  cache_.hosts().failed(at->second.to, now());
   late_.erase(at);
 }
 
@@ -412,7 +418,7 @@ void expert_trainer::lose(std::uint64_t request, expert_refusal why) {
   if (why == expert_refusal::unknown_expert)
     cache_.moved(in_layer(lost.place), lost.to.peer);
   else
-    cache_.failed(lost.to.peer, now(), why == expert_refusal::too_large ? wrong_bans : 1);
+    cache_.hosts().failed(lost.to.peer, now(), why == expert_refusal::too_large ? wrong_bans : 1);
   leave_out(request, why);
 }
 
@@ -430,7 +436,7 @@ void expert_trainer::on_down(const caf::actor_addr& whom) {
   if (at == watched_.end()) return;
   const auto peer = at->second;
   watched_.erase(at);
-  cache_.gone(peer, here().utc_ns());
+  cache_.hosts().gone(peer, here().utc_ns());
   std::erase_if(late_, [&](const auto& each) { return each.second.to == peer; });
   for (auto& each : answer_times_) each.forget(peer);
   std::vector<std::uint64_t> lost;

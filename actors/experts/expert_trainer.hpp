@@ -4,9 +4,9 @@
 // Steps of a training step:
 // 1. For each layer: search the experts of each row (expert_search.hpp), send each expert its rows,
 //    and wait until all have answered. An expert whose answer takes far longer than earlier ones
-//    is left out (answer_times.hpp). Its host gets no calls until it answers, and counts as failed
-//    after `timeout`. A row without any answer is searched again, up to `retries` times, among the
-//    hosts that have not failed.
+//    is left out (actors/averaging/answer_times.hpp). Its host gets no calls until it answers, and
+//    counts as failed after `timeout`. A row without any answer is searched again, up to `retries`
+//    times, among the hosts that have not failed.
 // 2. The loss; then back through the layers. Each expert that answered gets the gradient of its
 //    output and makes a step of its own. A request without an answer in time is sent once more
 //    under the same number, which makes no second step.
@@ -23,7 +23,7 @@
 // instead. Source: Ryabinin and Gusev, arXiv:2002.04013, section 3.
 #pragma once
 
-#include "actors/experts/answer_times.hpp"
+#include "actors/averaging/answer_times.hpp"
 #include "actors/experts/expert_gatherer.hpp"
 #include "actors/experts/expert_record.hpp"
 #include "actors/experts/expert_search.hpp"
@@ -215,14 +215,16 @@ private:
   void on_down(const caf::actor_addr& whom) override;
   expert_id in_layer(const expert_place& place) const;
 
+  using host_times = answer_times<peer_id, adaptive_deadline>;
+
   expert_trainer_config options_;
   std::shared_ptr<const std::vector<float>> trunk_;
   std::vector<float> optimizer_state_;
   std::uint64_t steps_ = 0;
   expert_cache cache_;
   std::map<caf::actor_addr, peer_id> watched_;
-  std::array<size_bound, 2> sizes_;          // the answers' sizes, forward and back
-  std::array<answer_times, 2> answer_times_; // the same
+  std::array<size_bound, 2> sizes_;        // the answers' sizes, forward and back
+  std::array<host_times, 2> answer_times_; // the same
 
   // The pass that is under way.
   std::shared_ptr<const std::vector<float>> used_; // the trunk with which the pass began

@@ -42,7 +42,7 @@ group_id expert_trainer::step_here() const {
 void expert_trainer::refresh() {
   set_timer(options_.refresh, refreshing);
   if (draining_) return;
-  cache_.drop_old(now());
+  cache_.drop_old(here().utc_ns(), now());
   publish();
   trainers_token_ = ++last_token_;
   send(options_.dht, lookup{expert_trainers_key(options_.model), address(), trainers_token_});

@@ -77,8 +77,7 @@ struct pipeline_trainer_config {
   double audit_share = 0;         ///< share of the outputs that are audited, [0, 1]
   duration refresh = std::chrono::milliseconds(500);
   duration record_lifetime = std::chrono::seconds(10);
-  /// A peer that has not answered in this time, and in five times the mean of all answers, is
-  /// silent.
+  /// As in sent_tasks: a peer that has not answered by then is silent, unless its stage is slow.
   duration forward_timeout = std::chrono::seconds(30), backward_timeout = std::chrono::seconds(75);
   duration ban = std::chrono::seconds(5); ///< a silent peer gets no task; one that refused, not
                                           ///< until `refresh` is over

@@ -13,16 +13,15 @@ std::size_t direction(micro_batch::task what) {
 
 sent_tasks::sent_tasks(std::shared_ptr<const stage_model> model, duration forward_timeout,
                        duration backward_timeout)
-    : model_(std::move(model)), timeouts_{forward_timeout, backward_timeout},
-      means_(model_->stages()) {}
+    : model_(std::move(model)), times_{stage_times(mean_deadline(forward_timeout)),
+                                       stage_times(mean_deadline(backward_timeout))} {}
 
 std::uint64_t sent_tasks::token_of(std::uint64_t number, micro_batch::task what) const {
   return (number * model_->hops() + what.hop) * 2 + direction(what);
 }
 
 duration sent_tasks::timeout_of(micro_batch::task what) const {
-  return std::max(timeouts_[direction(what)],
-                  5 * means_[model_->stage_of(what.hop)][direction(what)]);
+  return times_[direction(what)].deadline(model_->stage_of(what.hop));
 }
 
 sent_tasks::timer sent_tasks::send(std::uint64_t number, micro_batch::task what, peer_id to,
@@ -37,9 +36,7 @@ sent_tasks::timer sent_tasks::send(std::uint64_t number, micro_batch::task what,
 
 /// The peer has answered now, or will not have answered by now.
 void sent_tasks::took(const one& of, duration now) {
-  auto& mean = means_[model_->stage_of(of.task.hop)][direction(of.task)];
-  const auto time = now - of.sent;
-  mean = mean == duration{} ? time : mean + (time - mean) / 10;
+  times_[direction(of.task)].answered(model_->stage_of(of.task.hop), now - of.sent);
 }
 
 std::optional<sent_tasks::one> sent_tasks::silent(std::uint64_t token, duration now) {

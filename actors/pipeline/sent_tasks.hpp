@@ -3,6 +3,7 @@
 // actor; times are the caller's.
 #pragma once
 
+#include "actors/averaging/answer_times.hpp"
 #include "actors/ids.hpp"
 #include "actors/pipeline/micro_batch.hpp"
 #include "actors/pipeline/observations.hpp"
@@ -27,8 +28,8 @@ public:
     duration sent{}, until{};
   };
 
-  /// A peer that has not answered in this time, and in five times the mean of all answers, is
-  /// silent.
+  /// A peer that has not answered in this time, and in five times the mean of all answers of the
+  /// stage, is silent. With large micro-batches or long queues, all answers are late.
   sent_tasks(std::shared_ptr<const stage_model> model, duration forward_timeout,
              duration backward_timeout);
 
@@ -47,10 +48,9 @@ public:
   void drop(std::uint64_t number, micro_batch::task what, peer_id peer);
   /// The tasks of this peer, which end without an answer.
   std::vector<one> drop_all_of(peer_id peer);
-  /// Nothing of the batch is of interest any more but the mean time of an answer.
+  /// Nothing of the batch is of interest any more but the times of its answers.
   void clear();
 
-  /// With large micro-batches or long queues, all answers are late.
   duration timeout_of(micro_batch::task what) const;
 
   /// Every hop of the micro-batch has counted.
@@ -59,6 +59,7 @@ public:
   std::optional<slowest_micro_batch> take_slowest();
 
 private:
+  using stage_times = answer_times<std::uint32_t, mean_deadline>;
   /// The course of a micro-batch that is not done.
   struct course {
     duration begun{};
@@ -69,11 +70,10 @@ private:
   void took(const one& of, duration now);
 
   std::shared_ptr<const stage_model> model_;
-  std::array<duration, 2> timeouts_;        // forward and backward, as below
   std::map<std::uint64_t, one> sent_;       // by token
   std::map<std::uint64_t, course> courses_; // by micro-batch
   slowest_micro_batch slowest_;
-  std::vector<std::array<duration, 2>> means_; // a mean answer's time, by stage
+  std::array<stage_times, 2> times_; // forward and backward, by stage
 };
 
 } // namespace shoal::actors

@@ -138,7 +138,7 @@ private:
     config.search = what_.search;
     config.step_time = what_.step_time;
     config.timeout = what_.timeout;
-    config.cache.record_lifetime = what_.record_lifetime;
+    config.cache.hosts.record_lifetime = what_.record_lifetime;
     config.record_lifetime = what_.record_lifetime;
     config.renew = what_.renew;
     if (i == 0) {

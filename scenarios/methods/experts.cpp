@@ -215,10 +215,10 @@ caf::actor spawn_trainer(const role_site& site) {
   config.step_time = site.config.device.step_time;
   config.timeout = o.answer_timeout;
   config.most_growth = o.most_growth;
-  config.cache.record_lifetime = site.config.record_lifetime;
+  config.cache.hosts.record_lifetime = site.config.record_lifetime;
   config.cache.fresh = site.config.record_lifetime / 2;
   config.cache.fresh_empty = site.config.record_lifetime / 12;
-  config.cache.ban = site.config.record_lifetime / 4;
+  config.cache.hosts.ban = site.config.record_lifetime / 4;
   config.record_lifetime = site.config.record_lifetime;
   config.share_every = o.share_every;
   if (has_rounds(site.what))

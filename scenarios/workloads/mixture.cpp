@@ -1,12 +1,12 @@
 // Workload 'mixture': a language model over bytes with layers of experts. Attention is in the trunk
-// (kernels/learn/text_trunk.hpp), and a gate chooses the experts of each token. With experts that
-// are transformer blocks, the gate chooses those of a whole sample.
+// (kernels/learn/text_trunk.hpp). A gate chooses the experts of each token or of a whole sample, as
+// the kind of their block says (scenarios/experts/expert_block_kind.hpp).
 #include "actors/training/optimizer_step.hpp"
 #include "kernels/expert_gate.hpp"
-#include "kernels/learn/feed_forward.hpp"
 #include "kernels/learn/mixture_model.hpp"
 #include "kernels/mixing.hpp"
 #include "kernels/transformer_flops.hpp"
+#include "scenarios/experts/expert_block_kind.hpp"
 #include "scenarios/experts/gate_option.hpp"
 #include "scenarios/methods/method.hpp"
 #include "scenarios/workloads/check_texts.hpp"
@@ -28,7 +28,6 @@
 #include "kernels/learn/bigram.hpp"
 #include "kernels/learn/text_trunk.hpp"
 #include "kernels/learn/transformer.hpp"
-#include "kernels/learn/transformer_expert.hpp"
 #include "scenarios/workloads/text_source.hpp"
 #endif
 
@@ -40,7 +39,7 @@ constexpr std::uint64_t most_experts = 1 << 16;
 
 struct mixture_options {
   std::uint64_t layers = 1, heads = 4, dim = 32, context = 32;
-  std::string experts = "feed_forward";
+  std::string experts = expert_blocks().all().front().name;
   std::uint64_t expert_layers = 1;
   kernels::grid grid{4, 2};
   std::uint64_t chosen = 2;
@@ -49,8 +48,18 @@ struct mixture_options {
   bool operator==(const mixture_options&) const = default;
 };
 
-bool is_by_token(const mixture_options& o) {
-  return o.experts == "feed_forward";
+/// Checks go on when the reader has refused the name of a block.
+const expert_block_kind& block_of(const mixture_options& o) {
+  const auto* found = expert_blocks().find(o.experts);
+  return found != nullptr ? *found : expert_blocks().all().front();
+}
+
+/// The rows of a sample that the gate routes, and the values in one.
+std::uint64_t rows_of(const mixture_options& o) {
+  return block_of(o).row == learn::text_row::token ? o.context : 1;
+}
+std::uint64_t row_width(const mixture_options& o) {
+  return o.dim * o.context / rows_of(o);
 }
 
 kernels::transformer_config config_of(const mixture_options& o, std::uint64_t layers) {
@@ -81,11 +90,10 @@ struct mixture_sizes {
 
 mixture_sizes sizes_of(const mixture_options& o) {
   mixture_sizes out;
-  const auto row = o.dim * (is_by_token(o) ? 1 : o.context);
   const auto layer = parameters_of_layer(o);
   out.trunk = kernels::parameter_count(config_of(o, 1)) + o.layers * layer - layer +
-              o.expert_layers * kernels::expert_gate(row, sides_of(o)).parameters();
-  out.expert = is_by_token(o) ? 24 * o.dim * o.dim + 25 * o.dim : layer;
+              o.expert_layers * kernels::expert_gate(row_width(o), sides_of(o)).parameters();
+  out.expert = block_of(o).parameters(trunk_of(o));
   out.experts = o.expert_layers * o.grid.cells();
   return out;
 }
@@ -111,22 +119,25 @@ mixture_flops flops_of(const mixture_options& o) {
   const double layer = kernels::layer_forward_flops(tokens, width, 4 * width);
   mixture_flops out;
   out.trunk = static_cast<double>(o.layers) * layer + 2 * tokens * width * words;
-  out.experts = static_cast<double>(o.expert_layers * o.chosen) *
-                (is_by_token(o) ? 2 * tokens * 24 * width * width : layer);
+  out.experts = static_cast<double>(o.expert_layers * o.chosen * rows_of(o)) *
+                block_of(o).row_flops(trunk_of(o));
   return out;
 }
 
 #if SHOAL_WITH_LEARN
 result<mixture_parts> model_of(const workload_choice& of) {
   const auto& o = of.as<mixture_options>();
-  auto ends = learn::make_text_trunk(
-      config_of(o, o.layers), is_by_token(o) ? learn::text_row::token : learn::text_row::sequence);
+  const auto& kind = block_of(o);
+  auto ends = learn::make_text_trunk(config_of(o, o.layers), kind.row);
   if (!ends) return failure{ends.error()};
-  auto block =
-      is_by_token(o)
-          ? result<std::shared_ptr<const learn::expert_block>>(learn::make_feed_forward(o.dim))
-          : learn::make_transformer_expert(trunk_of(o));
+  auto block = kind.make(trunk_of(o));
   if (!block) return failure{block.error()};
+  const auto width = (*block)->width(), parameters = (*block)->parameter_count();
+  if (width != row_width(o) || parameters != kind.parameters(trunk_of(o)))
+    return failure{fmt::format("the block '{}' has rows of {} values and {} parameters, but its "
+                               "registration says {} and {}",
+                               kind.name, width, parameters, row_width(o),
+                               kind.parameters(trunk_of(o)))};
   auto net = std::make_shared<const learn::mixture_network>(
       std::move(*ends), learn::mixture_shape{.layers = static_cast<std::size_t>(o.expert_layers),
                                              .grid = sides_of(o),
@@ -307,10 +318,7 @@ void describe(V& v, mixture_options& o) {
           {.at_least = 1, .at_most = 256});
   v.field("dim", o.dim, "width", {.at_least = 2, .at_most = 4096});
   v.field("context", o.context, "bytes of text in a sample", {.at_least = 1, .at_most = 4096});
-  v.field("experts", o.experts,
-          "the experts' kind. The gate chooses the experts of each token for `feed_forward`, and "
-          "those of a whole sample for `transformer`",
-          {.one_of = "feed_forward, transformer"});
+  v.field("experts", o.experts, expert_blocks_meaning(), {.one_of = expert_blocks().names()});
   v.field("expert_layers", o.expert_layers, "layers of experts", {.at_least = 1, .at_most = 64});
   v.field("grid", o.grid, "the grid on which each layer's experts stand, like 4x4 or 8x8x8");
   v.field("chosen", o.chosen, "experts that a token or a sample gets in each layer",

@@ -14,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <tuple>
 #include <vector>
 
 using namespace shoal;
@@ -196,6 +197,15 @@ round_request a_request(std::uint64_t weight, std::uint64_t known,
   return out;
 }
 
+/// Three members that have started. The first one leads the earliest.
+std::tuple<lab::member&, lab::member&, lab::member&> add_three(lab& l) {
+  auto& first = l.add(1, 1000, a_request(1, 3));
+  auto& second = l.add(2, 1001, a_request(1, 3));
+  auto& third = l.add(3, 1002, a_request(1, 3));
+  for (auto* m : {&first, &second, &third}) m->start();
+  return {first, second, third};
+}
+
 } // namespace
 
 TEST_CASE("matchmaking: every attempt ends, every member begins or declines its group, and no peer "
@@ -294,10 +304,7 @@ TEST_CASE("matchmaking: every attempt ends, every member begins or declines its 
 
 TEST_CASE("matchmaking: a leader that refuses one follower sends it in no circle with another") {
   lab l(1);
-  auto& refuser = l.add(1, 1000, a_request(1, 3));
-  auto& honest = l.add(2, 1001, a_request(1, 3));
-  auto& refused = l.add(3, 1002, a_request(1, 3));
-  for (auto& m : l.members) m->start();
+  auto [refuser, honest, refused] = add_three(l);
   refuser.request.state = {9, 9}; // the refuser says that the states differ
   for (auto* m : {&honest, &refused}) l.look_up(*m, 1.0);
   // The honest peer still follows the refuser, and names it.
@@ -332,10 +339,7 @@ TEST_CASE("matchmaking: a member that joins again after a restart has one place 
 
 TEST_CASE("matchmaking: a rejection sends no peer to a member that it has banned") {
   lab l(1);
-  auto& banned = l.add(1, 1000, a_request(1, 3));
-  auto& refuser = l.add(2, 1001, a_request(1, 3));
-  auto& peer = l.add(3, 1002, a_request(1, 3));
-  for (auto& m : l.members) m->start();
+  auto [banned, refuser, peer] = add_three(l);
   // The refuser has not heard of the ban.
   peer.host->bans.insert(member_of(banned.host->key()));
   l.look_up(refuser, 1.0);

@@ -4,6 +4,7 @@
 #include "actors/experts/probes.hpp"
 #include "actors/pipeline/observations.hpp"
 #include "kernels/base/rng.hpp"
+#include "scenarios/experts/expert_block_kind.hpp"
 #include "scenarios/methods/experts.hpp"
 #include "scenarios/record/explain_experts.hpp"
 #include "scenarios/record/verify_data.hpp"
@@ -42,6 +43,7 @@ struct expert_swarm {
   unsigned holders = 4, trainers = 2, epochs = 10, batch = 16;
   std::string workload = "layers: 1, heads: 2, dim: 8, context: 8, grid: 3x3, chosen: 2";
   double learning_rate = 0.01;
+  const char* share_every = "3s";
   std::string training;      ///< further options, ', key: value'
   std::string churn;         ///< ', churn: {...}' for the holders
   std::string trainer_churn; ///< the same for the trainers
@@ -60,15 +62,15 @@ struct expert_swarm {
         "data: {{prefetch_samples: 32, files: ['{}'], holdout: 10%{}}}\n"
         "workload: {{kind: mixture, {}}}\n"
         "training: {{method: experts, target_batch: {}, micro_batch: 4, epochs: {}, "
-        "max_refresh: 4s, copy_every: 4s, share_every: 3s, answer_timeout: 2s, optimizer: {{kind: "
+        "max_refresh: 4s, copy_every: 4s, share_every: {}, answer_timeout: 2s, optimizer: {{kind: "
         "adamw, learning_rate: {}, beta2: 0.95}}{}}}\n{}{}",
         world, seed, holders, churn,
         liar.empty() ? ""
                      : fmt::format("  liar: {{count: 2, role: expert, up: 50Mbit, down: 50Mbit, "
                                    "device: small, conduct: {}}}\n",
                                    liar),
-        trainers, trainer_churn, write_text(folder), data, workload, batch, epochs, learning_rate,
-        training, averaging.empty() ? "" : "averaging: " + averaging + "\n",
+        trainers, trainer_churn, write_text(folder), data, workload, batch, epochs, share_every,
+        learning_rate, training, averaging.empty() ? "" : "averaging: " + averaging + "\n",
         faults.empty() ? "" : "faults:\n  - " + faults + "\n");
   }
 };
@@ -117,6 +119,20 @@ expert_run run_experts(const expert_swarm& what, const scratch_folder& folder) {
     CHECK(totals.violated == 0);
   }
   return out;
+}
+
+/// The final loss is below so many times the first one, and that of one machine. The ledger agrees
+/// with the steps. Returns the final loss.
+double check_learnt(const expert_run& run, const scratch_folder& folder, double of_first,
+                    double of_baseline) {
+  const auto& loss = run.outcome.summary.loss;
+  REQUIRE(loss.first);
+  REQUIRE(loss.final);
+  REQUIRE(loss.baseline);
+  CHECK(*loss.final < of_first * *loss.first);
+  CHECK(*loss.final < of_baseline * *loss.baseline);
+  CHECK(scenarios::verify_data((folder / "run").string()).ok());
+  return *loss.final;
 }
 
 const std::string often = ", churn: {session: {distribution: exponential, mean: 60s}, gap: "
@@ -196,13 +212,7 @@ TEST_CASE("a swarm of experts that come and go learns text and loses no sample")
     CHECK(run.outcome.summary.peers.left > 3);
     CHECK(run.revived > 2);
     CHECK(run.begun <= 12);
-    const auto& loss = run.outcome.summary.loss;
-    REQUIRE(loss.first);
-    REQUIRE(loss.final);
-    REQUIRE(loss.baseline);
-    CHECK(*loss.final < 0.6 * *loss.first);
-    CHECK(*loss.final < 1.5 * *loss.baseline);
-    CHECK(scenarios::verify_data((folder / "run").string()).ok());
+    check_learnt(run, folder, 0.6, 1.5);
   }
 }
 
@@ -212,13 +222,23 @@ TEST_CASE("a switch gate sends each token to one expert and learns") {
   what.workload = "layers: 1, heads: 2, dim: 8, context: 8, grid: 3x3, chosen: 1, gate: switch";
   what.epochs = 100;
   const auto run = run_experts(what, folder);
-  const auto& loss = run.outcome.summary.loss;
-  REQUIRE(loss.first);
-  REQUIRE(loss.final);
-  REQUIRE(loss.baseline);
-  CHECK(*loss.final < 0.6 * *loss.first);
-  CHECK(*loss.final < 1.5 * *loss.baseline);
-  CHECK(scenarios::verify_data((folder / "run").string()).ok());
+  check_learnt(run, folder, 0.6, 1.5);
+}
+
+TEST_CASE("an expert block with other sizes than its registration says is refused") {
+  auto kind = *scenarios::expert_blocks().find("feed_forward");
+  kind.name = "test_block";
+  kind.parameters = [](const kernels::transformer_config&) { return std::size_t{7}; };
+  scenarios::expert_blocks().add(std::move(kind));
+  const scratch_folder folder;
+  expert_swarm what;
+  what.workload += ", experts: test_block";
+  auto loaded = scenarios::load_text(what.yaml(folder), "experts.yaml");
+  REQUIRE(loaded.value);
+  const auto prepared = scenarios::runner::prepare(std::move(*loaded.value), {});
+  REQUIRE_FALSE(prepared.ok());
+  CHECK(prepared.error().find("1736 parameters, but its registration says 8 and 7") !=
+        std::string::npos);
 }
 
 TEST_CASE("trainers of experts may come and go") {
@@ -246,10 +266,7 @@ TEST_CASE("trainers of experts may average their trunks in the rows of a grid") 
   CHECK(summary.peers.left > 2);
   CHECK(summary.epochs == what.epochs);
   CHECK(summary.rounds.ok > 5);
-  REQUIRE(summary.loss.first);
-  REQUIRE(summary.loss.final);
-  CHECK(*summary.loss.final < 0.7 * *summary.loss.first);
-  CHECK(scenarios::verify_data((folder / "run").string()).ok());
+  check_learnt(run, folder, 0.7, 4);
 
   // A trainer behind a NAT cannot reduce.
   what.trainer_churn += ", nat: cone";
@@ -257,6 +274,26 @@ TEST_CASE("trainers of experts may average their trunks in the rows of a grid") 
   CHECK_FALSE(refused.value);
   REQUIRE(refused.errors.size() == 1);
   CHECK(refused.errors[0].message.find("behind a NAT") != std::string::npos);
+}
+
+TEST_CASE("trainers of experts never share their trunks with share_every 0") {
+  const auto averaged = [](const char* share_every, const char* groups) {
+    const scratch_folder folder;
+    expert_swarm what;
+    what.trainers = 4;
+    what.epochs = 30;
+    what.share_every = share_every;
+    what.training = fmt::format(", groups: {}", groups);
+    const auto run = run_experts(what, folder);
+    CHECK(run.outcome.summary.epochs == what.epochs);
+    CHECK(scenarios::verify_data((folder / "run").string()).ok());
+    return run.outcome.summary.bytes_sent.averaging;
+  };
+  for (const auto* groups : {"pairs", "grid"}) {
+    CAPTURE(groups);
+    CHECK(averaged("0", groups) == 0);
+    CHECK(averaged("3s", groups) > 0);
+  }
 }
 
 TEST_CASE("a host of experts may die at each probe") {
@@ -293,18 +330,14 @@ TEST_CASE("trainers avoid hosts whose experts answer with far too large values")
   const auto run = run_experts(what, folder);
   REQUIRE(run.wrong.contains("liar"));
   CHECK(run.wrong.size() == 1);
-  const auto& loss = run.outcome.summary.loss;
-  REQUIRE(loss.first);
-  REQUIRE(loss.final);
-  CHECK(*loss.final < 0.7 * *loss.first);
-  CHECK(scenarios::verify_data((folder / "run").string()).ok());
+  const auto loss = check_learnt(run, folder, 0.7, 4);
 
   // Without the bound the wrong values reach the trunk.
   what.training = ", most_growth: 0";
   const scratch_folder other;
   const auto taken = run_experts(what, other);
   CHECK(taken.wrong.empty());
-  CHECK_FALSE(taken.outcome.summary.loss.final.value_or(1e9) < 1.2 * *loss.final);
+  CHECK_FALSE(taken.outcome.summary.loss.final.value_or(1e9) < 1.2 * loss);
 }
 
 TEST_CASE("false copies of experts are not kept if they are far too large") {
@@ -317,10 +350,7 @@ TEST_CASE("false copies of experts are not kept if they are far too large") {
   const auto run = run_experts(what, folder);
   CHECK(run.false_copies > 0);
   CHECK(run.wrong.empty());
-  const auto& loss = run.outcome.summary.loss;
-  REQUIRE(loss.first);
-  REQUIRE(loss.final);
-  CHECK(*loss.final < 0.7 * *loss.first);
+  check_learnt(run, folder, 0.7, 4);
 }
 
 TEST_CASE("a trainer of experts that loses the lease of its samples does not commit them") {

@@ -241,17 +241,17 @@ TEST_CASE("a client's cache counts records until they expire and leaves failed h
   const auto later = utc + 11'000'000'000LL;
   CHECK(cache.alive(root, later, 11s) == std::vector<std::uint32_t>{2, 5});
   CHECK(cache.holder({0, {5}}, later, 11s)->peer == peers[1]);
-  cache.failed(peers[0], 0s);
+  cache.hosts().failed(peers[0], 0s);
   CHECK(cache.holder({0, {5}}, utc, 1s)->peer == peers[1]);
   CHECK(cache.holder({0, {5}}, utc, 15s)->peer == peers[0]);
-  cache.silent(peers[0]);
+  cache.hosts().silent(peers[0]);
   CHECK(cache.holder({0, {5}}, utc, 15s)->peer == peers[1]);
-  cache.heard(peers[0]);
+  cache.hosts().heard(peers[0]);
   CHECK(cache.holder({0, {5}}, utc, 15s)->peer == peers[0]);
-  cache.silent(peers[1]);
-  cache.gone(peers[1], utc);
+  cache.hosts().silent(peers[1]);
+  cache.hosts().gone(peers[1], utc);
   CHECK(cache.alive(root, later, 15s).empty());
-  cache.gone(peers[1], utc - 1); // the record is a later one
+  cache.hosts().gone(peers[1], utc - 1); // the record is a later one
   CHECK(cache.alive(root, later, 15s) == std::vector<std::uint32_t>{2, 5});
   CHECK_FALSE(cache.holder({0, {}}, utc, 0s));
   CHECK_FALSE(cache.holder({0, {7}}, utc, 0s));

@@ -23,13 +23,39 @@ double mean_loss(std::span<const expert_step> steps) {
   return out / static_cast<double>(steps.size());
 }
 
-/// One host of most experts, and one that needs `batch_time` for a batch.
-void add_two_servers(expert_lab& lab, duration batch_time) {
-  auto other = lab.server_config();
-  other.experts = {{0, {0, 0}}, {1, {0, 0}}};
-  other.batch_time = batch_time;
+/// The steps of a trainer with one host of most experts, and one that needs `batch_time` for a
+/// batch.
+std::vector<expert_step> steps_with_slow_host(duration batch_time, duration step_time,
+                                              std::uint64_t steps) {
+  expert_lab lab;
+  auto slow = lab.server_config();
+  slow.experts = {{0, {0, 0}}, {1, {0, 0}}};
+  slow.batch_time = batch_time;
   lab.add_server({{0, {0, 1}}, {0, {1, 0}}, {0, {1, 1}}, {1, {0, 1}}, {1, {1, 0}}, {1, {1, 1}}});
-  lab.add_server(std::move(other));
+  lab.add_server(std::move(slow));
+  lab.world.run_for(1s);
+  auto config = lab.trainer_config();
+  config.timeout = 5s;
+  config.step_time = step_time;
+  config.steps = steps;
+  lab.add_trainer(std::move(config));
+  lab.world.run_for(300s);
+  const auto out = steps_of(lab);
+  REQUIRE(out.size() == steps);
+  return out;
+}
+
+/// Four trainers with samples of their own, on four hosts of experts.
+void add_four_trainers(expert_lab& lab, duration share_every, std::uint64_t steps) {
+  lab.deal(4);
+  lab.world.run_for(1s);
+  for (std::uint64_t n = 0; n < 4; ++n) {
+    auto config = lab.trainer_config();
+    config.samples = [n](std::uint64_t step) { return some_images(1000 * n + step, 8); };
+    config.share_every = share_every;
+    config.steps = steps;
+    lab.add_trainer(std::move(config));
+  }
 }
 
 } // namespace
@@ -73,16 +99,7 @@ TEST_CASE("one trainer with one expert in each batch has no staleness") {
 
 TEST_CASE("several trainers make gradients stale and their trunks come together") {
   expert_lab lab;
-  lab.deal(4);
-  lab.world.run_for(1s);
-  for (std::uint64_t n = 0; n < 4; ++n) {
-    auto config = lab.trainer_config();
-    config.seed = 1;
-    config.samples = [n](std::uint64_t step) { return some_images(1000 * n + step, 8); };
-    config.share_every = 2s;
-    config.steps = 150;
-    lab.add_trainer(std::move(config));
-  }
+  add_four_trainers(lab, 2s, 150);
   lab.world.run_for(200s);
   const auto steps = steps_of(lab);
   REQUIRE(steps.size() == 600);
@@ -119,20 +136,9 @@ TEST_CASE("deaths of hosts stop no step and the experts come back") {
 }
 
 TEST_CASE("a step goes on without an expert that does not answer in time") {
-  expert_lab lab;
-  // A host that never answers is as one whose death nobody has detected yet.
-  add_two_servers(lab, 10h);
-  lab.world.run_for(1s);
-  auto config = lab.trainer_config();
-  config.timeout = 5s;
-  config.step_time = 100ms;
-  config.steps = 500;
-  lab.add_trainer(std::move(config));
-  lab.world.run_for(200s);
-  const auto steps = steps_of(lab);
-  REQUIRE(steps.size() == 500);
   std::uint64_t lost = 0;
-  for (const auto& each : steps) {
+  // A host that never answers is as one whose death nobody has detected yet.
+  for (const auto& each : steps_with_slow_host(10h, 100ms, 500)) {
     lost += each.lost;
     CHECK(each.unanswered == 0);
     // Before the first answer the trainer does not know how long answers take.
@@ -144,17 +150,7 @@ TEST_CASE("a step goes on without an expert that does not answer in time") {
 }
 
 TEST_CASE("a slow host that answers steadily is never left out") {
-  expert_lab lab;
-  add_two_servers(lab, 1500ms);
-  lab.world.run_for(1s);
-  auto config = lab.trainer_config();
-  config.timeout = 5s;
-  config.steps = 30;
-  lab.add_trainer(std::move(config));
-  lab.world.run_for(300s);
-  const auto steps = steps_of(lab);
-  REQUIRE(steps.size() == 30);
-  for (const auto& each : steps) CHECK(each.lost == 0);
+  for (const auto& each : steps_with_slow_host(1500ms, 10ms, 30)) CHECK(each.lost == 0);
 }
 
 TEST_CASE("a host that was late gets calls again as soon as it has answered") {

@@ -52,6 +52,8 @@ TEST_CASE("where all answers take long, a peer has five times their mean") {
   // A clear batch leaves the mean.
   sent.clear();
   CHECK(sent.timeout_of(forward) == 100s);
+  // A stage without an answer has the mean of the others.
+  CHECK(sent.timeout_of({kind::forward, 1}) == 100s);
 }
 
 TEST_CASE("the tasks of a peer that is gone end together") {
