@@ -149,7 +149,7 @@ private:
     bool asked = false;                    // for its certificate
     bool given = false;                    // we gave it ours
     bool told = false;                     // our part_versions
-    std::vector<id128> versions;           // its part_versions; empty: none have come
+    std::vector<id128> versions;           // from the part_versions of the member
     std::uint32_t in_time = 0;             // slices of its part that it acknowledged as in time
     std::uint32_t replies_unconfirmed = 0; // chunks of my part that it has not confirmed
   };
