@@ -80,8 +80,9 @@ struct pipeline_trainer_config {
   /// A peer that has not answered in this time, and in five times the mean of all answers, is
   /// silent.
   duration forward_timeout = std::chrono::seconds(30), backward_timeout = std::chrono::seconds(75);
-  duration ban = std::chrono::seconds(5); ///< a silent peer gets no task; one that refused, not
-                                          ///< until `refresh` is over
+  duration ban = std::chrono::seconds(5); ///< a silent peer gets no task, and for twice as long the
+                                          ///< next time; one that refused, not until `refresh` is
+                                          ///< over
   caf::actor dht;
 };
 
@@ -175,6 +176,8 @@ private:
     std::uint64_t epoch = 0;
     std::vector<state_ptr> states;
     std::vector<caf::actor> donors;
+    std::vector<id128> content; // stage_content() in the donors' records
+    std::set<peer_id> without;  // have given no such state
   };
   std::optional<gathering> gathering_;
   enum class progress : std::uint8_t { none, open, closed };
@@ -188,11 +191,12 @@ private:
   std::vector<peer_id> trainers_; // with a record, ascending
   std::uint64_t repeated_ = 0;
   known_stages stages_;
-  std::map<peer_id, duration> bans_; // until then
+  std::map<peer_id, duration> bans_;     // until then
+  std::map<peer_id, unsigned> silences_; // less one for each batch since
   std::map<std::uint64_t, running_audit> audits_;
   std::vector<stage_wiring> wiring_;
   sent_tasks sent_;
-  rng audit_draws_;
+  rng audit_draws_, donor_draws_;
 };
 
 } // namespace shoal::actors
