@@ -19,6 +19,8 @@ constexpr std::uint64_t most_listed_index_blocks = 4096;
 constexpr std::uint64_t most_reported = 4096;
 /// Certificates of one member that prove nothing, in each lease time: each costs many signatures.
 constexpr std::uint64_t most_false_proofs = 16;
+/// The claims of one member that wait until the backups have confirmed their roles.
+constexpr std::size_t most_in_doubt = 64;
 /// In each sixteenth of a lease time, a member may waste as many samples as it may have leased.
 constexpr int waste_refills = 16;
 
@@ -42,6 +44,7 @@ public:
     of_.clients_.clear();
     of_.peers_of_.clear();
     of_.owed_.clear();
+    of_.in_doubt_.clear();
     of_.proofs_.forget_waiting(); // peers repeat them to the new primary
     of_.publish();
     of_.arm_lease_timer();
@@ -324,9 +327,22 @@ void data_shard::on_returned(const samples_returned& what) {
 void data_shard::refuse_claim(peer_id peer, std::string what, std::vector<sample_range> ranges) {
   if (ledger_->may_be_leased_elsewhere(ranges)) return;
   if (!replica_) return misbehaviour(peer, std::move(what));
-  replica_->when_roles_confirmed([this, peer, what = std::move(what), ranges = std::move(ranges)] {
-    if (!ledger_->may_be_leased_elsewhere(ranges)) misbehaviour(peer, what);
+  when_roles_confirmed(sender_member(),
+                       [this, peer, what = std::move(what), ranges = std::move(ranges)] {
+                         if (!ledger_->may_be_leased_elsewhere(ranges)) misbehaviour(peer, what);
+                       });
+}
+
+bool data_shard::when_roles_confirmed(const member_id& whose, std::function<void()> action) {
+  auto& mine = in_doubt_[whose];
+  if (mine >= most_in_doubt) return false;
+  ++mine;
+  replica_->when_roles_confirmed([this, whose, action = std::move(action)] {
+    if (const auto of = in_doubt_.find(whose); of != in_doubt_.end() && --of->second == 0)
+      in_doubt_.erase(of);
+    action();
   });
+  return true;
 }
 
 void data_shard::on_lease_timer() {

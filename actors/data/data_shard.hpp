@@ -162,6 +162,9 @@ private:
   /// Handles the claim of `peer` to `ranges` that it never got here. The peer is reported as
   /// faulty, unless another primary leased them to it.
   void refuse_claim(peer_id peer, std::string what, std::vector<sample_range> ranges);
+  /// Calls `action` once all backups have confirmed their roles. False if too many claims of that
+  /// member wait for it: each of them is a message to all backups, and keeps its samples.
+  bool when_roles_confirmed(const member_id& whose, std::function<void()> action);
   void on_lease_timer();
   void publish();
 
@@ -199,7 +202,8 @@ private:
   std::unique_ptr<replica_world> replica_world_;
   std::unique_ptr<shard_replica> replica_; // null without replicas
   dial_helper helper_;
-  std::map<peer_id, std::uint32_t> owed_; // credit that waits for a reservation
+  std::map<peer_id, std::uint32_t> owed_;     // credit that waits for a reservation
+  std::map<member_id, std::size_t> in_doubt_; // claims that wait for the backups
 };
 
 } // namespace shoal::actors

@@ -201,8 +201,9 @@ void data_shard::commit_when_known(const handed_in& what, std::vector<committed_
                       ledger_->may_be_leased_elsewhere(ledger_->unknown_to(one.peer, one.ranges)));
   }
   if (known) return commit_all(what, entries);
-  replica_->when_roles_confirmed(
-      [this, what, entries = std::move(entries)] { commit_all(what, entries); });
+  // Without room the commit has no answer, so that its sender repeats it.
+  when_roles_confirmed(what.member,
+                       [this, what, entries = std::move(entries)] { commit_all(what, entries); });
 }
 
 void data_shard::commit_all(const handed_in& what, std::span<const committed_entry> entries) {

@@ -85,6 +85,7 @@
 #include "actors/dht/request_tracker.hpp"
 #include "actors/dht/routing_table.hpp"
 #include "actors/dht/signed_record.hpp"
+#include "actors/dht/waiting_proofs.hpp"
 #include "actors/protocol_actor.hpp"
 
 #include <map>
@@ -161,7 +162,7 @@ private:
     std::map<std::uint64_t, search> searches;
     std::map<std::string, std::uint64_t> search_of;
     std::map<key256, std::string> certificates; // by the owner; each was verified
-    std::vector<proof> later; // verdicts about groups that the host does not know, oldest first
+    waiting_proofs later;                       // verdicts about groups that the host does not know
     std::uint64_t next_token = 1;
     bool serves, flush_planned = false;
     duration next_refresh, last_handled{};

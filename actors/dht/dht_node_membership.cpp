@@ -20,8 +20,6 @@ constexpr std::size_t most_pings = 1;
 constexpr auto ping_silence = std::chrono::seconds(60);
 // The time after which data about an unused key is dropped.
 constexpr auto idle_lifetime = std::chrono::minutes(2);
-// The limit for the verdicts about unknown groups. Anybody can make up a group.
-constexpr std::size_t most_later = 64;
 
 } // namespace
 
@@ -292,16 +290,14 @@ void dht_node::fill_table() {
 void dht_node::on_proof(const proof& what) {
   auto& later = state_->later;
   // A host hears of one verdict from each of its neighbours.
-  if (std::find(later.begin(), later.end(), what) != later.end()) return;
+  if (later.has(what)) return;
   switch (here().ban(what)) {
   case ban_result::wrong:
     return sender_misbehaves("evidence that proves nothing");
   case ban_result::known:
     return;
   case ban_result::later:
-    if (later.size() >= most_later) later.erase(later.begin());
-    later.push_back(what);
-    return;
+    return later.add(what, sender_member());
   case ban_result::banned:
     return pass_on(what);
   }
@@ -309,10 +305,10 @@ void dht_node::on_proof(const proof& what) {
 
 /// Looks at the verdicts whose groups the host did not know.
 void dht_node::judge_again() {
-  for (const auto& each : std::exchange(state_->later, {})) {
-    const auto found = here().ban(each);
-    if (found == ban_result::later) state_->later.push_back(each);
-    if (found == ban_result::banned) pass_on(each);
+  for (const auto& each : state_->later.take()) {
+    const auto found = here().ban(each.what);
+    if (found == ban_result::later) state_->later.add(each.what, each.from);
+    if (found == ban_result::banned) pass_on(each.what);
   }
 }
 

@@ -20,14 +20,15 @@ using namespace std::chrono_literals;
 // Peers renew progress records every few seconds, and a round takes minutes. A shard's record lives
 // for a minute by default.
 // An inference server renews its record every 20 seconds by default.
-// Servers and trainers of experts renew theirs as often.
-constexpr std::array<named_rule, 8> rules{{
+// Servers and trainers of experts renew theirs as often, and the hosts of a pipeline more often.
+constexpr std::array<named_rule, 9> rules{{
     {"progress", true, {10min, true, record_rule::subkey::peer}},
     {"round.", false, {1h, true, record_rule::subkey::peer}},
     {"servers.", false, {10min, true, record_rule::subkey::peer}},
     {"experts.", false, {10min, true, record_rule::subkey::peer}},
     {"expert_hosts.", false, {10min, true, record_rule::subkey::peer}},
     {"expert_trainers.", false, {10min, true, record_rule::subkey::peer}},
+    {"pipeline.", false, {10min, true, record_rule::subkey::peer}},
     {"revival.", false, {10min, true, record_rule::subkey::peer}},
     {"data.shard", true, {1h, true, record_rule::subkey::ends_with_peer}},
 }};

@@ -49,12 +49,12 @@ result<expert_state> expert_state::unpack(const payload& from, std::size_t param
 }
 
 void task_pools::add(const expert_id& which, expert_task task) {
-  SHOAL_CHECK(!is_full(), "a full server refuses requests");
+  SHOAL_CHECK(has_room(task), "a full server refuses requests");
+  shares_.add(task.whose, task.bytes());
   const pool where{which, !task.gradient.empty()};
   auto& queue = pools_[where];
   if (queue.empty()) oldest_[last_ + 1] = where;
   queue.push_back({++last_, std::move(task)});
-  ++waiting_;
 }
 
 std::optional<task_pools::batch> task_pools::next() {
@@ -68,9 +68,9 @@ std::optional<task_pools::batch> task_pools::next() {
     const auto more = queue.front().what.x.size() / width_;
     if (!out.tasks.empty() && rows + more > most_rows_) break;
     rows += more;
+    shares_.remove(queue.front().what.whose, queue.front().what.bytes());
     out.tasks.push_back(std::move(queue.front().what));
     queue.pop_front();
-    --waiting_;
   }
   if (queue.empty())
     pools_.erase(where);
@@ -85,8 +85,10 @@ std::vector<expert_task> task_pools::drop(const expert_id& which) {
     const auto found = pools_.find({which, backward});
     if (found == pools_.end()) continue;
     oldest_.erase(found->second.front().order);
-    waiting_ -= found->second.size();
-    for (auto& each : found->second) out.push_back(std::move(each.what));
+    for (auto& each : found->second) {
+      shares_.remove(each.what.whose, each.what.bytes());
+      out.push_back(std::move(each.what));
+    }
     pools_.erase(found);
   }
   return out;

@@ -10,6 +10,7 @@
 #include "actors/experts/expert_optimizer.hpp"
 #include "actors/experts/expert_record.hpp"
 #include "actors/experts/request_log.hpp"
+#include "actors/queue_shares.hpp"
 #include "kernels/base/result.hpp"
 #include "kernels/learn/expert_block.hpp"
 
@@ -45,23 +46,25 @@ struct expert_state {
 /// A request that waits.
 struct expert_task {
   request_log::key key;
+  member_id whose;
   caf::actor reply_to;
   std::uint64_t request = 0;
   std::uint64_t version = 0;      ///< steps of the expert when the forward pass was computed
   std::vector<float> x, gradient; ///< [rows, width]; a forward pass has no gradient
   duration came{};
+  std::size_t bytes() const noexcept { return (x.size() + gradient.size()) * sizeof(float); }
 };
 
 /// The waiting requests of all experts of a server. A plain state machine.
 class task_pools {
 public:
-  /// Limits: rows of a batch with several requests, and requests in all.
-  task_pools(std::size_t width, std::size_t most_rows, std::size_t most_waiting)
-      : width_(width), most_rows_(most_rows), most_waiting_(most_waiting) {}
+  /// Limits: rows of a batch with several requests, and the requests that wait.
+  task_pools(std::size_t width, std::size_t most_rows, queue_shares waiting)
+      : width_(width), most_rows_(most_rows), shares_(std::move(waiting)) {}
 
-  bool is_full() const noexcept { return waiting_ >= most_waiting_; }
-  std::size_t waiting() const noexcept { return waiting_; }
-  /// Requires: not is_full().
+  bool has_room(const expert_task& task) const { return shares_.fits(task.whose, task.bytes()); }
+  std::size_t waiting() const noexcept { return shares_.size(); }
+  /// Requires: has_room(task).
   void add(const expert_id& which, expert_task task);
 
   struct batch {
@@ -80,7 +83,8 @@ private:
     expert_task what;
   };
   using pool = std::pair<expert_id, bool>; // with true: backward
-  std::size_t width_, most_rows_, most_waiting_, waiting_ = 0;
+  std::size_t width_, most_rows_;
+  queue_shares shares_;
   std::uint64_t last_ = 0;
   std::map<pool, std::deque<waiting_task>> pools_;
   std::map<std::uint64_t, pool> oldest_; // by the order of the first request of each pool

@@ -33,11 +33,14 @@ std::uint64_t number_of(const expert_place& place, const std::vector<std::uint32
 
 expert_server::expert_server(caf::actor_config& config, host& on, expert_server_config options)
     : protocol_actor(config, on), options_(std::move(options)),
-      pools_(options_.block->width(), options_.most_rows, options_.most_waiting),
+      pools_(options_.block->width(), options_.most_rows,
+             {options_.most_waiting, options_.most_waiting_bytes}),
       hosts_({.record_lifetime = options_.record_lifetime}),
       // Servers that begin together would otherwise flood the DHT together.
       phase_(0.5 + stream(options_.seed, "experts.phase", on.id()).uniform()),
-      jitter_(on.random_stream("experts.jitter")), copy_sizes_(options_.most_growth) {
+      jitter_(on.random_stream("experts.jitter")), copy_sizes_(options_.most_growth),
+      row_sizes_(options_.most_growth), gradient_sizes_(options_.most_growth),
+      claims_(options_.forget_after) {
   for (const auto* some : {&options_.experts, &options_.hand})
     for (const auto& each : *some)
       SHOAL_CHECK(is_on_grid(each.layer, each.place), "a server's experts are on the grid");
@@ -50,7 +53,7 @@ void expert_server::on_exit() {
   experts_.clear();
   copies_.clear();
   running_.reset();
-  pools_ = task_pools(1, 1, 1);
+  pools_ = task_pools(1, 1, {1, 1});
   protocol_actor::on_exit();
 }
 
@@ -67,6 +70,10 @@ caf::behavior expert_server::make_behavior() {
       [this](const expert_pass& m) { receive(m); },
       [this](const expert_copy& m) { receive(m); },
       [this](const expert_wanted& m) { receive(m); },
+      [this](const expert_answer& m) { receive(m); },
+      [this](const expert_refused& m) {
+        claim_ended(claims_.answered(sender_peer(), m.request, false, now()));
+      },
       [this](const found& m) { receive(m); },
       [this](const work_done&) { computed(); },
       [this](const tick& t) {
@@ -104,6 +111,9 @@ caf::behavior expert_server::make_behavior() {
         case look_again:
           if (!met_trainers_) look_for_hand();
           break;
+        case claim_late:
+          claim_ended(claims_.late(t.token, now()));
+          break;
         case drain:
           draining_ = true;
           break;
@@ -137,6 +147,7 @@ void expert_server::receive(const expert_pass& m) {
   expert_task task;
   task.key = {sender_peer(), m.request};
   task.reply_to = m.reply_to;
+  task.whose = sender_member();
   task.request = m.request;
   task.version = m.version;
   task.came = now();
@@ -171,8 +182,13 @@ void expert_server::receive(const expert_pass& m) {
         unpack_activations(kernels::codec::none, m.gradient, m.rows, width, options_.sized);
     if (!gradient) return refuse_new(expert_refusal::wrong_values);
     task.gradient = std::move(*gradient);
+    // Nodes of one member are one trainer.
+    const auto trainer = task.whose.high;
+    if (!row_sizes_.accepts(trainer, size_of_values(task.x)) ||
+        !gradient_sizes_.accepts(trainer, size_of_values(task.gradient)))
+      return refuse_new(expert_refusal::wrong_values);
   }
-  if (pools_.is_full()) return refuse_new(expert_refusal::too_many);
+  if (!pools_.has_room(task)) return refuse_new(expert_refusal::too_many);
   pools_.add(which, std::move(task));
   start_batch();
 }
@@ -312,10 +328,11 @@ void expert_server::receive(const found& m) {
     take_hand(about, m);
     break;
   case question::holders: {
-    const expert_dictionary records(m, here());
+    expert_dictionary records(m, here());
     for (auto& [which, copy] : copies_) {
       if (parent_of(which) != about || copy.owner_address || copy.revival != 0) continue;
-      const auto holder = records.holder(which.place.back(), hosts_, here().utc_ns(), now());
+      const auto [holder, is_open] = holder_of(which, records);
+      if (is_open) continue;
       // A host that began the expert anew did not know of this copy.
       if (holder && (holder->steps > 0 || copy.state->steps == 0)) {
         copy.no_records = false;
@@ -351,13 +368,14 @@ void expert_server::give_up_older(const expert_id& prefix, const found& m) {
   bool changed = false;
   for (auto at = experts_.begin(); at != experts_.end();) {
     const auto& [which, expert] = *at;
-    const auto other = parent_of(which) == prefix
-                           ? records.holder(which.place.back(), hosts_, here().utc_ns(), now())
-                           : std::nullopt;
     const auto mine = expert.state->steps;
     const bool is_called = expert.called && now() - *expert.called < options_.renew;
-    if (!other || is_called || other->steps < mine ||
-        (other->steps == mine && other->peer > here().id())) {
+    const auto leads = [&](const auto& other) {
+      return other && (other->steps > mine || (other->steps == mine && other->peer < here().id()));
+    };
+    const bool may_go = parent_of(which) == prefix && !is_called && leads(claim_of(which, records));
+    const auto other = may_go ? holder_of(which, records).holder : std::nullopt;
+    if (!leads(other)) {
       ++at;
       continue;
     }
@@ -375,6 +393,67 @@ void expert_server::give_up_older(const expert_id& prefix, const found& m) {
     changed = true;
   }
   if (changed) publish();
+}
+
+// -- claims ---------------------------------------------------------------------------------------
+
+std::optional<expert_holder> expert_server::claim_of(const expert_id& which,
+                                                     const expert_dictionary& records) {
+  return records.holder(which.place.back(), hosts_, here().utc_ns(), now());
+}
+
+expert_server::proven_holder expert_server::holder_of(const expert_id& which,
+                                                      expert_dictionary& records) {
+  while (auto claim = claim_of(which, records)) {
+    switch (claims_.of(which, claim->peer, now())) {
+    case holder_claims::state::held:
+      return {std::move(claim), false};
+    case holder_claims::state::refuted:
+      records.drop(claim->peer, which.place.back());
+      break;
+    case holder_claims::state::unknown:
+      check_claim(which, *claim);
+      [[fallthrough]];
+    case holder_claims::state::asked:
+      return {std::nullopt, true};
+    }
+  }
+  return {};
+}
+
+void expert_server::check_claim(const expert_id& which, const expert_holder& claim) {
+  const auto width = options_.block->width();
+  auto row =
+      pack_activations(kernels::codec::none, std::vector<float>(width), width, options_.sized);
+  SHOAL_CHECK(row, "a row of zeros can be packed");
+  expert_pass m;
+  m.reply_to = address();
+  m.request = ++last_token_;
+  m.layer = which.layer;
+  m.place = which.place;
+  m.rows = 1;
+  m.x = std::move(*row);
+  claims_.ask(which, claim.peer, m.request, now());
+  set_timer(options_.offer_time, claim_late, m.request);
+  send(claim.address, std::move(m));
+}
+
+void expert_server::receive(const expert_answer& m) {
+  const auto width = options_.block->width();
+  const auto row = unpack_activations(kernels::codec::none, m.values, 1, width, options_.sized);
+  claim_ended(claims_.answered(sender_peer(), m.request, row.ok(), now()));
+}
+
+void expert_server::claim_ended(const std::optional<expert_id>& which) {
+  if (!which) return;
+  const auto prefix = parent_of(*which);
+  const auto key = prefix_key(options_.model, prefix.layer, prefix.place);
+  const auto& hand = options_.hand;
+  if (experts_.contains(*which))
+    ask(key, question::own_prefix, prefix);
+  else if (std::find(hand.begin(), hand.end(), *which) != hand.end())
+    ask(key, question::hand, prefix);
+  if (copies_.contains(*which)) ask_for_holders(prefix);
 }
 
 // -- copies ---------------------------------------------------------------------------------------
@@ -543,14 +622,13 @@ void expert_server::read_trainers(const found& m) {
 
 void expert_server::take_hand(const expert_id& prefix, const found& m) {
   if (draining_) return;
-  const expert_dictionary records(m, here());
+  expert_dictionary records(m, here());
   bool changed = false;
   for (const auto& each : options_.hand) {
     if (parent_of(each) != prefix || experts_.contains(each)) continue;
-    if (records.holder(each.place.back(), hosts_, here().utc_ns(), now())) {
-      missing_.erase(each);
-      continue;
-    }
+    const auto [holder, is_open] = holder_of(each, records);
+    if (holder) missing_.erase(each);
+    if (holder || is_open) continue;
     const auto since = missing_.try_emplace(each, now()).first->second;
     const bool is_new = learnt_.total() < new_epochs * options_.epoch_of;
     if (!is_new && now() - since < options_.forget_after) continue;

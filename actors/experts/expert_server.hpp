@@ -14,10 +14,13 @@
 //   for `forget_after`, because all its copies are gone.
 // - give up: each renewal reads the records of the server's own prefixes. Another host may have an
 //   expert with more steps, or with as many and a smaller peer id. The server then keeps its own as
-//   a copy only. A record is a claim, so an expert that trainers have called since the last renewal
-//   stays. Trainers prefer a host with more steps if that host answers.
+//   a copy only. An expert that trainers have called since the last renewal stays. Trainers prefer
+//   a host with more steps if that host answers.
+// - check: a record is a claim. Before a server leaves an expert to the host that claims it, it
+//   sends that host one row through the expert (holder_claims.hpp).
 // - refuse: a copy whose parameters are far larger than those of the host's own experts, or of
-//   other hosts' copies, is not kept (size_bound.hpp).
+//   other hosts' copies, is not kept (size_bound.hpp). A backward pass whose rows or gradients are
+//   far larger than those of most trainers makes no step.
 // Left out: a check that a copy is the work of honest steps. A copy replaces an older one only if
 // it is from the same owner, or if that owner is gone.
 // Source: Ryabinin and Gusev, arXiv:2002.04013, section 3.3.
@@ -26,6 +29,7 @@
 #include "actors/conduct/conduct.hpp"
 #include "actors/experts/expert_batch.hpp"
 #include "actors/experts/expert_record.hpp"
+#include "actors/experts/holder_claims.hpp"
 #include "actors/experts/messages.hpp"
 #include "actors/experts/observations.hpp"
 #include "actors/experts/request_log.hpp"
@@ -61,7 +65,8 @@ struct expert_server_config {
   duration batch_time = std::chrono::milliseconds(1);
   duration row_time = std::chrono::microseconds(100); ///< a backward pass takes three times as long
   std::size_t most_rows = most_expert_rows;           ///< the limit of a batch, and of one request
-  std::size_t most_waiting = 4096;
+  std::size_t most_waiting = 4096; ///< requests, a quarter of them from one member
+  std::size_t most_waiting_bytes = std::size_t{1} << 30;
   std::uint64_t most_staleness = 0; ///< older gradients are refused; 0: none is
   std::size_t copies = 2;
   std::size_t most_copies = 1024; ///< other servers' experts in memory, at most
@@ -72,7 +77,8 @@ struct expert_server_config {
   std::size_t sized = 0;      ///< values of a row that travel as a size alone (activations.hpp)
   std::size_t copy_bytes = 0; ///< the same for a copy
   double jitter = 0;          ///< the computing times vary, as device_profile::jitter
-  double most_growth = 32;    ///< a copy may be so many times as large as those of most hosts
+  double most_growth = 32;    ///< a copy may be so many times as large as those of most hosts, and
+                              ///< a gradient as those of most trainers
   std::shared_ptr<actors::conduct> conduct = honest_conduct();
   caf::actor dht;
 };
@@ -88,7 +94,7 @@ public:
   void on_exit() override;
 
 private:
-  enum timer : std::uint32_t { renewal, copying, offer_over, check_again, look_again };
+  enum timer : std::uint32_t { renewal, copying, offer_over, check_again, look_again, claim_late };
   struct held_expert {
     std::shared_ptr<const expert_state> state;
     std::map<peer_id, std::uint64_t> copied; // steps of the last copy by receiver
@@ -110,6 +116,7 @@ private:
   void receive(const expert_pass& m);
   void receive(const expert_copy& m);
   void receive(const expert_wanted& m);
+  void receive(const expert_answer& m);
   void receive(const found& m);
   void refuse(const expert_task& what, expert_refusal why);
   void start_batch();
@@ -120,6 +127,17 @@ private:
   void announce(const std::string& key, payload value, duration lifetime);
   void read_own_prefixes();
   void give_up_older(const expert_id& prefix, const found& m);
+
+  struct proven_holder {
+    std::optional<expert_holder> holder;
+    bool is_open = false; // a host is asked whether it holds the expert
+  };
+  /// The host with the expert, of those whose records claim it.
+  proven_holder holder_of(const expert_id& which, expert_dictionary& records);
+  std::optional<expert_holder> claim_of(const expert_id& which, const expert_dictionary& records);
+  void check_claim(const expert_id& which, const expert_holder& claim);
+  /// A host has answered whether it holds the expert.
+  void claim_ended(const std::optional<expert_id>& which);
 
   void send_copies();
   /// True if a copy of another host's expert may have parameters of this size.
@@ -169,7 +187,8 @@ private:
   std::optional<duration> over_since_; // the last epoch was reached, and trainers are at work
   double phase_; // factor of the first periods of timers, from 0.5 to 1.5; then 1
   rng jitter_;
-  size_bound copy_sizes_;
+  size_bound copy_sizes_, row_sizes_, gradient_sizes_;
+  holder_claims claims_;
 };
 
 } // namespace shoal::actors

@@ -6,6 +6,7 @@
 //   recent = max(size, memory * recent)
 //   a size is refused if it is above most_growth * median of the other hosts' recent sizes
 //
+// The median of two is the larger one, so one host alone makes no other's bound small.
 // Left out: values of a usual size that are wrong all the same, as with another sign. Until
 // `least_hosts` other hosts are known, all sizes are accepted.
 #pragma once
@@ -38,7 +39,7 @@ inline double middle_of(std::vector<double> sizes) {
 
 class size_bound {
 public:
-  static constexpr std::size_t least_hosts = 3, most_hosts = 1024;
+  static constexpr std::size_t least_hosts = 2, most_hosts = 1024;
   static constexpr double memory = 0.99;
 
   /// With 0 all sizes are accepted.

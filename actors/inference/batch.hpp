@@ -44,6 +44,7 @@ struct server_speed {
 /// A step or a pass that waits.
 struct inference_job {
   session_table::key key;
+  member_id whose;
   caf::actor reply_to;
   std::uint64_t token = 0;
   layer_span layers;

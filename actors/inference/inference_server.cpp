@@ -18,6 +18,9 @@ namespace shoal::actors {
 namespace {
 
 constexpr std::size_t most_pushes = 1024;
+constexpr std::size_t most_late_pushes = 64;
+// A server reads the others' records again after this time, if a client names an unknown one.
+constexpr auto servers_fresh = std::chrono::seconds(1);
 constexpr std::uint64_t batch_work = 0; // work_done::token; inference_server_layers.cpp has others
 
 std::size_t bytes_of(const inference_job& what) {
@@ -33,6 +36,7 @@ std::uint32_t layers_of(const inference_server_config& what) {
 inference_server::inference_server(caf::actor_config& config, host& on,
                                    inference_server_config options)
     : protocol_actor(config, on), options_(std::move(options)), sessions_(options_.limits),
+      shares_(options_.most_waiting, options_.most_waiting_bytes),
       others_({.model = options_.model_digest, .layers = layers_of(options_)}),
       move_(options_.placement ? options_.placement->move : move_rules{}),
       choices_(on.random_stream("inference.placement")) {
@@ -55,7 +59,10 @@ void inference_server::take(layer_span layers, held_blocks blocks) {
   // Sessions and work of the layers before go to other servers.
   sessions_ = session_table(options_.limits);
   for (auto* queue : {&steps_, &passes_})
-    for (const auto& job : std::exchange(*queue, {})) refuse(job, refusal::wrong_layers);
+    for (const auto& job : std::exchange(*queue, {})) {
+      shares_.remove(job.whose, bytes_of(job));
+      refuse(job, refusal::wrong_layers);
+    }
 }
 
 void inference_server::on_exit() {
@@ -63,6 +70,8 @@ void inference_server::on_exit() {
   steps_.clear();
   passes_.clear();
   running_.reset();
+  late_pushes_.clear();
+  servers_.clear();
   target_.reset();
   others_.clear();
   options_.placement.reset();
@@ -130,6 +139,7 @@ void inference_server::receive(const inference_step& m) {
   here().probe(inference_probes::step_received);
   job step;
   step.key = key;
+  step.whose = here().member_of(client);
   step.reply_to = m.reply_to;
   step.token = m.token;
   step.layers = {m.first, m.last};
@@ -147,6 +157,7 @@ void inference_server::receive(const pass_request& m) {
   if (!is_senders(m.reply_to)) return sender_misbehaves("a pass whose answer goes to another host");
   job pass;
   pass.key = {sender_peer(), 0};
+  pass.whose = sender_member();
   pass.reply_to = m.reply_to;
   pass.token = m.token;
   pass.layers = {m.first, m.last};
@@ -187,30 +198,11 @@ void inference_server::enqueue_job(job what, const parts& from) {
   what.values = std::move(*floats);
   what.gradient = std::move(*slopes);
   what.prompts = std::move(*prompts);
-  if (!has_room(what)) return refuse(what, refusal::too_many);
+  if (!shares_.fits(what.whose, bytes_of(what))) return refuse(what, refusal::too_many);
+  shares_.add(what.whose, bytes_of(what));
   auto& queue = what.is_pass ? passes_ : steps_;
   queue.push_back(std::move(what));
   start_batch();
-}
-
-/// A client may have a quarter of the places and of the memory, so that it does not keep the others
-/// out.
-bool inference_server::has_room(const job& what) const {
-  std::size_t jobs = 1, mine = 1, bytes = bytes_of(what), my_bytes = bytes;
-  for (const auto* queue : {&steps_, &passes_})
-    for (const auto& each : *queue) {
-      const bool same = each.key.first == what.key.first;
-      jobs += 1;
-      mine += same ? 1 : 0;
-      bytes += bytes_of(each);
-      my_bytes += same ? bytes_of(each) : 0;
-    }
-  const auto fits = [](std::size_t all, std::size_t one, std::size_t most) {
-    return all <= most && one <= std::max<std::size_t>(1, most / 4);
-  };
-  // A lone job may be larger than the share.
-  return fits(jobs, mine, options_.most_waiting) &&
-         (mine == 1 || fits(bytes, my_bytes, options_.most_waiting_bytes));
 }
 
 refusal inference_server::prepare(job& step) {
@@ -264,6 +256,7 @@ void inference_server::start_batch() {
   if (running_) return;
   auto next = std::make_shared<inference_batch>();
   std::uint64_t tokens = 0;
+  const auto leaves = [this](const job& what) { shares_.remove(what.whose, bytes_of(what)); };
   const auto add = [&](job what) {
     tokens += what.samples * what.time;
     next->jobs.push_back(std::move(what));
@@ -280,6 +273,7 @@ void inference_server::start_batch() {
       later.push_back(std::move(step));
       continue;
     }
+    leaves(step);
     if (const auto why = prepare(step); why != refusal::none) {
       refuse(step, why);
       continue;
@@ -289,6 +283,7 @@ void inference_server::start_batch() {
   }
   steps_ = std::move(later);
   if (next->jobs.empty() && !passes_.empty()) {
+    leaves(passes_.front());
     add(std::move(passes_.front()));
     passes_.pop_front();
   }
@@ -354,7 +349,29 @@ void inference_server::push(const job& done, const payload& output) {
   out.activations = output;
   out.push.assign(done.push.begin() + 1, done.push.end());
   out.pushed = 1;
-  send(next.server, std::move(out));
+  if (is_server(next.server)) return send(next.server, std::move(out));
+  // A new server, or a host that has asked for nothing.
+  const bool looks = !servers_looked_ || now() - *servers_looked_ >= servers_fresh;
+  if (looks) {
+    servers_looked_ = now();
+    send(options_.dht, lookup{servers_key(options_.model), address(), 0});
+  }
+  if ((looks || !late_pushes_.empty()) && late_pushes_.size() < most_late_pushes)
+    late_pushes_.push_back({next.server, std::move(out)});
+}
+
+bool inference_server::is_server(const caf::actor& whom) const {
+  return servers_.contains(caf::actor_cast<caf::actor_addr>(whom));
+}
+
+void inference_server::read_servers(const found& m) {
+  servers_.clear();
+  for (const auto& each : m.records)
+    if (const auto record = server_record::unpack(each->value);
+        record && record->model == options_.model_digest && each->address)
+      servers_.insert(caf::actor_cast<caf::actor_addr>(each->address));
+  for (auto& each : std::exchange(late_pushes_, {}))
+    if (is_server(each.server)) send(each.server, std::move(each.step));
 }
 
 void inference_server::refuse(const job& what, refusal why) {

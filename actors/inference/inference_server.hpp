@@ -1,6 +1,9 @@
 // A server of an inference swarm: holds some layers of a model, and computes steps of sessions and
 // passes without state for clients.
 //
+// A client names the servers to which the output of a step goes on. The server sends it only to
+// servers whose records it has read.
+//
 // Steps that wait are computed together, a step of each session, before passes. The server
 // announces itself in the DHT, and renews its record every third of the record's lifetime. A
 // draining server takes no new session.
@@ -21,6 +24,7 @@
 #include "actors/inference/server_record.hpp"
 #include "actors/inference/session_table.hpp"
 #include "actors/protocol_actor.hpp"
+#include "actors/queue_shares.hpp"
 #include "kernels/learn/served_block.hpp"
 
 #include <deque>
@@ -68,7 +72,7 @@ struct inference_server_config {
   duration context_time{};     ///< a token in a layer takes it for each earlier one
   std::size_t sized = 0;       ///< values of a token that travel as a size alone (activations.hpp)
   std::uint64_t batch_tokens = 1024; ///< most tokens of several steps in a batch
-  std::size_t most_waiting = 4096;   ///< steps and passes
+  std::size_t most_waiting = 4096;   ///< steps and passes, a quarter of them from one member
   std::size_t most_waiting_bytes = std::size_t{1} << 30;
   duration record_lifetime = std::chrono::minutes(1);
   std::shared_ptr<actors::conduct> conduct = honest_conduct();
@@ -100,12 +104,13 @@ private:
   void enqueue_job(job what, const parts& from);
   void start_batch();
   /// Why the step cannot be computed; none: its session is ready for it.
-  bool has_room(const job& what) const;
   refusal prepare(job& step);
   void forget_idle_clients();
   void computed();
   /// The output of a step goes on to the next server of its chain.
   void push(const job& done, const payload& output);
+  bool is_server(const caf::actor& whom) const;
+  void read_servers(const found& m);
   void refuse(const job& what, refusal why);
   void publish();
   void note_if_drained();
@@ -129,6 +134,14 @@ private:
   inference_server_config options_;
   session_table sessions_;
   std::deque<job> steps_, passes_;
+  queue_shares shares_; // the places of both
+  struct late_push {
+    caf::actor server;
+    inference_step step;
+  };
+  std::vector<late_push> late_pushes_; // wait for the answer of a look-up
+  std::set<caf::actor_addr> servers_;  // the servers of the model, by their records
+  std::optional<duration> servers_looked_;
   std::shared_ptr<inference_batch> running_;
   std::map<std::string, std::shared_ptr<const served_layers>> models_; // by adapter
   /// The clients that are watched, and the sessions that each has opened.

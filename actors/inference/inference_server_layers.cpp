@@ -24,7 +24,10 @@ double speed_of(duration layer_time) {
 
 caf::message_handler inference_server::placement_behavior() {
   return {
-      [this](const found& m) { choose(m); },
+      [this](const found& m) {
+        read_servers(m);
+        choose(m);
+      },
       [this](const stay_request& m) { receive(m); },
       [this](const stay_answer& m) { receive(m); },
   };
@@ -88,7 +91,8 @@ void inference_server::receive(const stay_request& m) {
   if (!is_senders(m.reply_to))
     return sender_misbehaves("a question whose answer goes to another host");
   const bool holds_some = m.first < held().last && held().first < m.last;
-  const bool stays = holds_some && !draining_ && (!options_.placement || move_.promise(now()));
+  const bool stays =
+      holds_some && !draining_ && (!options_.placement || move_.promise(sender_member(), now()));
   send(m.reply_to,
        stay_answer{m.round, held().first, held().last, static_cast<std::uint8_t>(stays)});
 }

@@ -6,6 +6,11 @@
 
 namespace shoal::actors {
 
+namespace {
+// The pauses between the promises to one member.
+constexpr unsigned most_pause_doublings = 6;
+} // namespace
+
 layer_move::layer_move(move_rules by) : rules_(by) {
   SHOAL_CHECK(by.timeout < by.promise, "a promise outlasts the move that relies on it");
 }
@@ -25,8 +30,14 @@ std::vector<peer_id> layer_move::begin(layer_span mine, layer_span target,
   return out;
 }
 
-bool layer_move::promise(duration now) {
+bool layer_move::promise(const member_id& who, duration now) {
+  std::erase_if(made_, [&](const auto& one) {
+    return now >= one.second.next + rules_.promise * (1U << most_pause_doublings);
+  });
   if (target_) return false;
+  auto& made = made_[who];
+  if (now < made.next) return false;
+  made.next = now + rules_.promise * (2U << std::min(made.count++, most_pause_doublings));
   promised_until_ = std::max(promised_until_, now + rules_.promise);
   return true;
 }

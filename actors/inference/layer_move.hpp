@@ -7,7 +7,8 @@
 // A promise begins after the question, and `timeout` is shorter than `promise`. So each layer that
 // the mover leaves still has a server then, unless that server dies or is drained. A server that
 // has promised begins no move. Two servers that ask at once refuse each other. Records in the DHT
-// may be late or wrong: they only say whom to ask.
+// may be late or wrong: they only say whom to ask. A member that asks again and again gets promises
+// at ever longer intervals, so it does not pin the others.
 #pragma once
 
 #include "actors/ids.hpp"
@@ -39,8 +40,8 @@ public:
   std::vector<peer_id> begin(layer_span mine, layer_span target,
                              std::span<const placed_server> others, duration now);
   std::uint64_t round() const noexcept { return round_; }
-  /// Another server asks. True: this one stays until now + promise.
-  bool promise(duration now);
+  /// A server of another member asks. True: this one stays until now + promise.
+  bool promise(const member_id& who, duration now);
   /// Server `from` has answered question `round` that it stays with the layers `theirs`. False, and
   /// nothing changes, if it was not asked.
   bool promised(peer_id from, std::uint64_t round, layer_span theirs);
@@ -57,6 +58,11 @@ private:
   layer_span mine_;
   std::map<peer_id, std::optional<layer_span>> asked_; ///< with the layers that each has promised
   duration asked_at_{}, promised_until_{};
+  struct promises {
+    unsigned count = 0;
+    duration next{}; ///< no further promise before
+  };
+  std::map<member_id, promises> made_;
   std::uint64_t round_ = 0;
 };
 

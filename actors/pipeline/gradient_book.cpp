@@ -24,6 +24,9 @@ gradient_book::answer gradient_book::count(pass_id pass, std::uint32_t hop) {
   if (counted_.contains(what)) return answer::repeated;
   const auto found = held_.extract(what);
   if (!found) return answer::unknown;
+  auto& mine = samples_of_[pass.trainer];
+  if (most_counted_ > 0 && mine + found.mapped().samples > most_counted_) return answer::unknown;
+  mine += found.mapped().samples;
   const auto& values = found.mapped().values;
   if (sum_.empty()) sum_.resize(values.size());
   SHOAL_CHECK(sum_.size() == values.size(), "the gradients of a stage have one size");

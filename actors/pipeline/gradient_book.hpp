@@ -31,10 +31,14 @@ public:
   /// The limit for the gradients of one trainer that wait. Each is as large as the stage.
   static constexpr std::size_t most_held = 256;
 
+  /// The samples times hops of one trainer that count, at most. 0: any number.
+  explicit gradient_book(std::uint64_t most_counted = 0) : most_counted_(most_counted) {}
+
   /// Keeps the gradient of a hop. A second one of the same hop replaces it, unless it has counted.
   /// At the limit the trainer's first one goes, and counts no more.
   void hold(pass_id pass, std::uint32_t hop, std::uint64_t samples, std::vector<float> gradient);
-  /// The gradient counts. The sum is made in the order of these calls.
+  /// The gradient counts. The sum is made in the order of these calls. Beyond the trainer's limit
+  /// the answer is `unknown`.
   answer count(pass_id pass, std::uint32_t hop);
 
   /// Samples times hops in the sum.
@@ -47,7 +51,7 @@ public:
   /// The sum; empty if none has counted.
   const std::vector<double>& sum() const noexcept { return sum_; }
   /// Forgets everything: a step was made.
-  void clear() { *this = {}; }
+  void clear() { *this = gradient_book(most_counted_); }
 
 private:
   using key = std::pair<pass_id, std::uint32_t>;
@@ -56,7 +60,9 @@ private:
     std::vector<float> values;
   };
   std::map<key, gradient> held_;
+  std::uint64_t most_counted_;
   std::set<key> counted_;
+  std::map<peer_id, std::uint64_t> samples_of_;
   std::vector<double> sum_;
   std::uint64_t samples_ = 0;
 };

@@ -33,18 +33,20 @@ std::optional<packed_words> unpacked(const payload& from, std::size_t least, std
 } // namespace
 
 payload stage_record::pack() const {
-  return packed({stage, epoch, state.high, state.low, counted, busy, moves ? 1U : 0U});
+  return packed({stage, epoch, state.high, state.low, counted, busy, moves ? 1U : 0U, content.high,
+                 content.low});
 }
 
 std::optional<stage_record> stage_record::unpack(const payload& from) {
-  const auto in = unpacked(from, 7, 7);
+  const auto in = unpacked(from, 9, 9);
   if (!in || (*in)[0] >= most_stages || (*in)[6] > 1) return std::nullopt;
   return stage_record{static_cast<std::uint32_t>((*in)[0]),
                       (*in)[1],
                       {(*in)[2], (*in)[3]},
                       (*in)[4],
                       (*in)[5],
-                      (*in)[6] == 1};
+                      (*in)[6] == 1,
+                      {(*in)[7], (*in)[8]}};
 }
 
 payload stage_summary::pack() const {

@@ -21,6 +21,7 @@ struct stage_record {
   std::uint64_t counted = 0; ///< samples times hops in the peer's gradient
   std::uint64_t busy = 0;    ///< parts in a million of its time in which the peer computes
   bool moves = false;        ///< the peer is about to leave the stage
+  id128 content;             ///< stage_content() of the state
   bool operator==(const stage_record&) const = default;
 
   payload pack() const;

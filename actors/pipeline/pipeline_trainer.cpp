@@ -21,6 +21,8 @@ using pass_kind = micro_batch::task_kind;
 namespace {
 
 constexpr std::uint64_t shard_token = 1;
+// A peer that is silent again and again gets no task for up to so many doublings of the time.
+constexpr unsigned most_ban_doublings = 4;
 
 task_failure failure_of(task_refusal why) {
   switch (why) {
@@ -53,7 +55,8 @@ pipeline_trainer::pipeline_trainer(caf::actor_config& config, host& on,
     : protocol_actor(config, on), options_(std::move(options)), stages_(options_.model->stages()),
       wiring_(options_.model->stages()),
       sent_(options_.model, options_.forward_timeout, options_.backward_timeout),
-      audit_draws_(on.random_stream("pipeline.audits")) {
+      audit_draws_(on.random_stream("pipeline.audits")),
+      donor_draws_(on.random_stream("pipeline.donors")) {
   SHOAL_CHECK(options_.trainers > 0 && options_.trainer < options_.trainers &&
                   options_.micro_batch > 0 && options_.in_flight > 0 && options_.time > 0,
               "a trainer knows its part of a batch");
@@ -168,13 +171,17 @@ void pipeline_trainer::receive(const found& m) {
     if (!record || !each->address || record->stage >= options_.model->stages() ||
         m.key != stage_key(options_.run, record->stage))
       continue;
-    const auto peer = here().peer_of(caf::actor_cast<caf::strong_actor_ptr>(each->address));
-    if (peer == 0) continue;
-    const auto change = stages_.learn(peer, *record, each->address);
+    const auto at = caf::actor_cast<caf::strong_actor_ptr>(each->address);
+    const auto peer = here().peer_of(at);
+    if (peer == 0 || stages_.is_gone(peer, each->expires_utc_ns)) continue;
+    const auto change =
+        stages_.learn(peer, here().member_of(at), *record, each->address, each->expires_utc_ns);
     if (change.left) wiring_[*change.left].leave(peer);
     if (change.is_new) monitor(each->address);
     if (record->epoch == epoch_ && at_ != progress::none) wiring_[record->stage].join(peer);
   }
+  for (std::uint32_t s = 0; s < options_.model->stages(); ++s)
+    if (m.key == stage_key(options_.run, s)) stages_.count(s);
   decide();
 }
 
@@ -196,16 +203,16 @@ void pipeline_trainer::on_down(const caf::actor_addr& whom) {
 // -- batches --------------------------------------------------------------------------------------
 
 void pipeline_trainer::decide() {
-  const auto highest = stages_.highest_epochs();
+  const auto reached = stages_.epochs();
   // The epoch that all stages have reached. None if a stage has no peer: an empty optional is the
   // least one.
-  const auto epoch = *std::min_element(highest.begin(), highest.end());
+  const auto epoch = *std::min_element(reached.begin(), reached.end());
   if (at_ != progress::none) {
     if (epoch && *epoch > epoch_) {
       end_batch();
     } else {
-      for (std::uint32_t s = 0; s < highest.size() && at_ != progress::none; ++s)
-        if (highest[s] > epoch_) settle(s);
+      for (std::uint32_t s = 0; s < reached.size() && at_ != progress::none; ++s)
+        if (reached[s] > epoch_) settle(s);
     }
   }
   if (at_ != progress::none) return pump();
@@ -279,6 +286,8 @@ void pipeline_trainer::end_batch() {
   passes_.clear();
   open_.clear();
   sent_.clear();
+  for (auto& [peer, count] : silences_) --count;
+  std::erase_if(silences_, [](const auto& one) { return one.second == 0; });
   const bool was_open = !std::exchange(reopened_, {}).empty();
   if (closed_ > epoch_) {
     if (was_open) publish();
@@ -311,13 +320,18 @@ void pipeline_trainer::gather(std::uint64_t epoch) {
   gathering_->epoch = epoch;
   gathering_->states.resize(options_.model->stages());
   gathering_->donors.resize(options_.model->stages());
+  gathering_->content.resize(options_.model->stages());
   for (std::uint32_t s = 0; s < options_.model->stages(); ++s) ask_for_state(s);
 }
 
 void pipeline_trainer::ask_for_state(std::uint32_t stage) {
-  const auto* donor = stages_.donor(stage, gathering_->epoch);
-  if (donor == nullptr) return gathering_.reset();
+  auto donors = stages_.donors(stage, gathering_->epoch);
+  std::erase_if(donors, [this](peer_id one) { return gathering_->without.contains(one); });
+  if (donors.empty()) return gathering_.reset();
+  // A donor that does not answer is not asked again and again.
+  const auto* donor = stages_.find(donors[donor_draws_.below(donors.size())]);
   gathering_->donors[stage] = donor->address;
+  gathering_->content[stage] = donor->content;
   send(donor->address, stage_state_request{address(), stage});
 }
 
@@ -326,8 +340,14 @@ void pipeline_trainer::receive(const stage_state& m) {
       !sent_by(gathering_->donors[m.stage]) || gathering_->states[m.stage])
     return;
   auto made = state_of(m, *options_.initial[m.stage]);
-  // The stage has gone on, or the donor lies. The next epoch has another chance.
-  if (!made || made->epoch != gathering_->epoch) return gathering_.reset();
+  if (!made || made->epoch != gathering_->epoch ||
+      stage_content(*made) != gathering_->content[m.stage]) {
+    // The donor has gone on, or lies.
+    if (made && made->epoch == gathering_->epoch)
+      sender_misbehaves("a state other than the one that its record names");
+    gathering_->without.insert(sender_peer());
+    return ask_for_state(m.stage);
+  }
   gathering_->states[m.stage] = std::move(made);
   if (std::any_of(gathering_->states.begin(), gathering_->states.end(),
                   [](const auto& one) { return !one; }))
@@ -502,7 +522,10 @@ void pipeline_trainer::fail(std::uint64_t number, micro_batch::task what, peer_i
   auto& pass = found->second;
   sent_.drop(number, what, by);
   const bool answered = why == task_failure::gradient_gone;
-  if (!answered) ban(by, why == task_failure::silent ? options_.ban : options_.refresh);
+  if (why == task_failure::silent)
+    ban(by, options_.ban * (1U << std::min(silences_[by]++, most_ban_doublings)));
+  else if (!answered)
+    ban(by, options_.refresh);
   if ((answered || pass.open(what)) && pass.peer_of(what) == by) note_failure(number, what, why);
   pass.failed(what, by);
   pump();

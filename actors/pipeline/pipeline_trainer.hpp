@@ -79,8 +79,9 @@ struct pipeline_trainer_config {
   duration record_lifetime = std::chrono::seconds(10);
   /// As in sent_tasks: a peer that has not answered by then is silent, unless its stage is slow.
   duration forward_timeout = std::chrono::seconds(30), backward_timeout = std::chrono::seconds(75);
-  duration ban = std::chrono::seconds(5); ///< a silent peer gets no task; one that refused, not
-                                          ///< until `refresh` is over
+  duration ban = std::chrono::seconds(5); ///< a silent peer gets no task, and for twice as long the
+                                          ///< next time; one that refused, not until `refresh` is
+                                          ///< over
   caf::actor dht;
 };
 
@@ -174,6 +175,8 @@ private:
     std::uint64_t epoch = 0;
     std::vector<state_ptr> states;
     std::vector<caf::actor> donors;
+    std::vector<id128> content; // stage_content() in the donors' records
+    std::set<peer_id> without;  // have given no such state
   };
   std::optional<gathering> gathering_;
   enum class progress : std::uint8_t { none, open, closed };
@@ -187,11 +190,12 @@ private:
   std::vector<peer_id> trainers_; // with a record, ascending
   std::uint64_t repeated_ = 0;
   known_stages stages_;
-  std::map<peer_id, duration> bans_; // until then
+  std::map<peer_id, duration> bans_;     // until then
+  std::map<peer_id, unsigned> silences_; // less one for each batch since
   std::map<std::uint64_t, running_audit> audits_;
   std::vector<stage_wiring> wiring_;
   sent_tasks sent_;
-  rng audit_draws_;
+  rng audit_draws_, donor_draws_;
 };
 
 } // namespace shoal::actors

@@ -8,6 +8,7 @@
 #include "actors/pipeline/probes.hpp"
 #include "actors/training/optimizer_step.hpp"
 #include "actors/trust/chain.hpp"
+#include "actors/trust/identity.hpp"
 #include "kernels/base/check.hpp"
 #include "kernels/base/digest.hpp"
 
@@ -32,6 +33,14 @@ constexpr std::uint64_t most_samples = 1 << 16;
 // The gradients of two hops may differ by any factor, and those of the first hops may vanish in a
 // deep model. So a stage with several hops has no usual norm. It refuses only values near overflow.
 constexpr auto any_norm_ratio = std::numeric_limits<double>::infinity();
+
+announced_state state_in(const stage_record& one) {
+  return {one.epoch, one.state, one.content};
+}
+
+std::size_t bytes_of(const stage_task& m) {
+  return m.samples.size() + m.input.size() + m.gradient.size();
+}
 
 /// The id of the first state of a stage.
 state_id first_state(std::uint32_t stage, std::uint64_t seed) {
@@ -77,9 +86,19 @@ state_ptr state_of(const stage_state& m, const model_state& like) {
   return out;
 }
 
+id128 stage_content(const model_state& state) {
+  const auto values = content_of(state);
+  hasher h;
+  h.add(values.high).add(values.low).add(state.step);
+  return id128::from(h.finish());
+}
+
 stage_peer::stage_peer(caf::actor_config& config, host& on, stage_peer_config options)
     : protocol_actor(config, on), options_(std::move(options)), stage_(options_.stage.value_or(0)),
-      random_(on.random_stream("pipeline.peer")), jitter_(on.random_stream("pipeline.jitter")) {
+      book_(options_.target_batch * options_.model->hops()),
+      shares_(options_.most_waiting, options_.most_waiting_bytes),
+      trainers_(options_.batch_timeout), random_(on.random_stream("pipeline.peer")),
+      jitter_(on.random_stream("pipeline.jitter")) {
   if (!options_.stage) mode_ = mode::choosing;
   SHOAL_CHECK(options_.model && stage_ < options_.model->stages() &&
                   options_.initial.size() == options_.model->stages() &&
@@ -132,7 +151,7 @@ caf::behavior stage_peer::make_behavior() {
           draining_ = true;
           if (group_) send(group_, tick{group_actor::cancel, 0});
         }
-        if (t.kind == retry_timer) decide();
+        if (t.kind == retry_timer || t.kind == trainers_timer) decide();
         if (t.kind == state_timer && t.token == state_asks_ && donor_) {
           donor_failed();
           decide();
@@ -185,7 +204,7 @@ void stage_peer::refresh() {
     read_stages();
   }
   if (state_ && (needs_records || looks)) read_trainers();
-  if (mode_ == mode::joining && others_.empty()) read_stages();
+  if (mode_ == mode::joining) read_stages();
   set_timer(pace(), refresh_timer, ++refreshes_);
 }
 
@@ -201,6 +220,7 @@ void stage_peer::read_trainers() {
 }
 
 void stage_peer::read_stages() {
+  stages_read_ = now();
   send(options_.dht, lookup{summaries_key(options_.run), address(), 0});
 }
 
@@ -220,8 +240,8 @@ bool stage_peer::writes_summary() const {
 
 void stage_peer::publish() {
   if (!state_) return;
-  const stage_record mine{stage_,          state_->epoch, state_->id,
-                          book_.samples(), busy(),        moves_to_.has_value()};
+  const stage_record mine{stage_, state_->epoch,         state_->id, book_.samples(),
+                          busy(), moves_to_.has_value(), content_};
   send(options_.dht, store{stage_key(options_.run, stage_),
                            host_record(here(), address(), mine.pack(), options_.record_lifetime)});
   if (!writes_summary()) return;
@@ -238,18 +258,16 @@ void stage_peer::publish() {
 void stage_peer::receive(const found& m) {
   if (m.key == trainers_key(options_.run)) {
     reads_trainers_ = false;
-    std::map<peer_id, trainer_record> read;
+    known_trainers::records read;
     for (const auto& each : m.records) {
       const auto record = trainer_record::unpack(each->value);
       if (!record || !each->address) continue;
-      const auto peer = here().peer_of(caf::actor_cast<caf::strong_actor_ptr>(each->address));
-      const auto told = trainers_.find(peer);
-      const bool newer = told != trainers_.end() && told->second.version > record->version;
-      read[peer] =
-          newer ? told->second
-                : trainer_record{record->closed_for(stage_), record->samples, record->version, {}};
+      const auto at = caf::actor_cast<caf::strong_actor_ptr>(each->address);
+      read[here().peer_of(at)] = {
+          here().member_of(at),
+          trainer_record{record->closed_for(stage_), record->samples, record->version, {}}};
     }
-    trainers_ = std::move(read);
+    trainers_.read(std::move(read));
     return decide();
   }
   if (m.key == summaries_key(options_.run)) return receive_summaries(m);
@@ -257,32 +275,67 @@ void stage_peer::receive(const found& m) {
   std::map<peer_id, known_peer> read;
   for (const auto& each : m.records)
     if (const auto record = stage_record::unpack(each->value);
-        record && record->stage == stage_ && each->address)
-      read[here().peer_of(caf::actor_cast<caf::strong_actor_ptr>(each->address))] = {*record,
-                                                                                     each->address};
+        record && record->stage == stage_ && each->address) {
+      const auto at = caf::actor_cast<caf::strong_actor_ptr>(each->address);
+      const auto peer = here().peer_of(at);
+      if (const auto gone = gone_.find(peer);
+          gone == gone_.end() || gone->second < each->expires_utc_ns)
+        read[peer] = {*record, each->address, here().member_of(at), each->expires_utc_ns};
+    }
   read.erase(here().id());
   others_ = std::move(read);
   reads_own_ = false;
   ++looked_;
+  if (const auto what = donor_ ? leading(former_) : std::nullopt) promised_.insert(*what);
   if (state_ && !std::exchange(has_looked_, true) && writes_summary()) publish();
   if (std::exchange(may_move_, false)) consider_move();
+  // The summaries are old, or the record lies.
+  const bool is_old = stages_read_ == duration{} || now() - stages_read_ >= options_.refresh;
+  if (seems_ahead() && is_old) read_stages();
   decide();
 }
 
 // -- joining --------------------------------------------------------------------------------------
 
+/// No stage is more than a step ahead of the others.
+std::uint64_t stage_peer::most_epoch() const {
+  std::vector<std::uint64_t> others;
+  for (std::uint32_t s = 0; s < epochs_.size(); ++s)
+    if (s != stage_ && totals_[s].peers > 0) others.push_back(epochs_[s]);
+  // Before a look at the summaries, the own state says how far they are.
+  if (const auto& own = state_ ? state_ : former_; others.empty() && own)
+    others.push_back(own->epoch);
+  return most_epoch_beside(std::move(others));
+}
+
+bool stage_peer::seems_ahead() const {
+  return std::any_of(others_.begin(), others_.end(), [most = most_epoch()](const auto& one) {
+    return one.second.record.epoch > most;
+  });
+}
+
+/// The leading state of the stage, if `own` is one of the states that have a vote.
+std::optional<announced_state> stage_peer::leading(const state_ptr& own) const {
+  stage_votes votes;
+  const auto most = most_epoch();
+  for (const auto& [peer, one] : others_)
+    if (one.record.epoch <= most) votes.add(one.member, state_in(one.record));
+  if (own) votes.add(actors::member_of(here().key()), {own->epoch, own->id, content_});
+  return votes.leading();
+}
+
 std::vector<const stage_peer::known_peer*> stage_peer::furthest(const state_ptr& than) const {
+  const auto leading = this->leading(than);
   std::vector<const known_peer*> best;
+  if (!leading || (than && leading->epoch <= than->epoch)) return best;
   for (const bool all : {false, true}) {
     for (const auto& [peer, one] : others_) {
       const auto failed = failed_donors_.find(peer);
       if (!all && failed != failed_donors_.end() && now() < failed->second.until) continue;
-      if (than && one.record.epoch <= than->epoch) continue;
-      if (!best.empty() && one.record.epoch > best.front()->record.epoch) best.clear();
-      if (best.empty() || one.record.epoch == best.front()->record.epoch) best.push_back(&one);
+      if (state_in(one.record) == *leading) best.push_back(&one);
     }
-    // A newcomer has no other state.
-    if (!best.empty() || than) break;
+    // A newcomer has no other state, unless the whole pipeline begins.
+    if (!best.empty() || than || epoch_elsewhere() == options_.initial[stage_]->epoch) break;
   }
   return best;
 }
@@ -320,7 +373,9 @@ void stage_peer::join() {
   if (best.empty() ||
       (best.front()->record.state == first->id && best.front()->record.epoch == first->epoch))
     return adopt(first, 0);
-  donor_ = best[random_.below(best.size())]->address;
+  const auto& donor = *best[random_.below(best.size())];
+  donor_ = donor.address;
+  promised_ = {state_in(donor.record)};
   tell(peer_phase::downloading);
   monitor(donor_);
   send(donor_, stage_state_request{address(), stage_});
@@ -342,7 +397,11 @@ void stage_peer::forget_donor() {
 /// The record of a dead donor lives on for a while, so another look-up may find it again.
 void stage_peer::on_down(const caf::actor_addr& whom) {
   if (!donor_ || caf::actor_cast<caf::actor_addr>(donor_) != whom) return;
-  std::erase_if(others_, [&](const auto& one) { return one.second.address == donor_; });
+  std::erase_if(others_, [&](const auto& one) {
+    if (one.second.address != donor_) return false;
+    gone_[one.first] = one.second.expires;
+    return true;
+  });
   donor_failed();
   set_timer(options_.refresh, retry_timer);
 }
@@ -364,6 +423,20 @@ void stage_peer::receive(const stage_state& m) {
     donor_failed();
     return set_timer(options_.refresh, retry_timer);
   }
+  if (!promised_.contains({made->epoch, made->id, stage_content(*made)})) {
+    const bool lies = std::any_of(promised_.begin(), promised_.end(), [&](const auto& one) {
+      return one.epoch == made->epoch && one.state == made->id;
+    });
+    if (lies) {
+      sender_misbehaves("a state other than the one that its record names");
+      donor_failed();
+    } else {
+      // The donor has made a step since, perhaps. The next records say so.
+      failed_donors_[sender_peer()].until = now() + 2 * options_.refresh;
+      forget_donor();
+    }
+    return set_timer(options_.refresh, retry_timer);
+  }
   forget_donor();
   const auto bytes = made->bytes();
   adopt(std::move(made), bytes);
@@ -376,9 +449,11 @@ void stage_peer::adopt(state_ptr state, std::uint64_t bytes) {
   if (former_ != state) failed_donors_.clear();
   former_ = nullptr;
   state_ = std::move(state);
+  content_ = stage_content(*state_);
   mode_ = mode::serving;
   attempts_ = 0;
   has_looked_ = false;
+  trainers_.begin_batch(now());
   here().observe(stage_joined{stage_, state_->epoch, bytes});
   if (bytes > 0) here().observe(adopted{state_->epoch, state_->id, bytes});
   tell(peer_phase::computing);
@@ -408,10 +483,12 @@ void stage_peer::receive(const stage_task& m) {
       (m.samples.is_size_only() && model.sized_values() == 0) ||
       (m.backward == 0 && m.hop == model.last_hop()))
     return refuse(m, task_refusal::values);
-  if (waiting_.size() >= options_.most_waiting) return refuse(m, task_refusal::too_many);
+  if (!shares_.fits(sender_member(), bytes_of(m))) return refuse(m, task_refusal::too_many);
   here().probe(pipeline_probes::task_received);
+  shares_.add(sender_member(), bytes_of(m));
   job next;
   next.what = m;
+  next.whose = sender_member();
   next.time = duration{static_cast<std::int64_t>(std::llround(
       static_cast<double>(options_.sample_time.count() * static_cast<std::int64_t>(m.count)) *
       (m.backward != 0 ? backward_size : 1)))};
@@ -423,6 +500,7 @@ void stage_peer::start_job() {
   if (running_ || waiting_.empty()) return;
   running_ = std::make_shared<job>(std::move(waiting_.front()));
   waiting_.pop_front();
+  shares_.remove(running_->whose, bytes_of(running_->what));
   if (options_.jitter > 0)
     running_->time = from_seconds(to_seconds(running_->time) *
                                   std::max(0.1, jitter_.normal(1, options_.jitter)));
@@ -512,18 +590,16 @@ void stage_peer::receive(const stage_count& m) {
 
 // -- averaging ------------------------------------------------------------------------------------
 
-bool stage_peer::batch_is_closed() const {
-  const auto closed = [this](const auto& one) { return one.second.closed > state_->epoch; };
-  // A trainer without a batch lets the others go on.
-  const auto has_batch = [](const auto& one) { return one.second.closed != no_batch_yet; };
-  return std::all_of(trainers_.begin(), trainers_.end(), closed) &&
-         std::any_of(trainers_.begin(), trainers_.end(), has_batch);
+bool stage_peer::batch_is_closed() {
+  if (trainers_.is_closed(state_->epoch, now())) return true;
+  if (const auto due = trainers_.due()) set_timer(*due - now(), trainers_timer);
+  return false;
 }
 
 /// When all trainers seem to have closed the batch, the records say whether they have.
 void stage_peer::receive(const trainer_progress& m) {
   if (!state_ || sender_peer() == 0) return;
-  trainers_[sender_peer()] = {m.closed, m.samples, m.version, {}};
+  trainers_.told(sender_peer(), sender_member(), {m.closed, m.samples, m.version, {}});
   if (!batch_is_closed()) return decide();
   read_own_stage();
   read_trainers();
@@ -531,13 +607,9 @@ void stage_peer::receive(const trainer_progress& m) {
 
 /// The samples times hops of a batch in this stage.
 std::uint64_t stage_peer::whole_batch() const {
-  auto samples = options_.target_batch;
-  if (options_.trusts_trainers) {
-    samples = 0;
-    // No claim is larger than a batch, so that one trainer cannot stop the pipeline.
-    for (const auto& [peer, one] : trainers_)
-      samples += std::min(one.samples, options_.target_batch);
-  }
+  const auto samples = options_.trusts_trainers
+                           ? trainers_.samples(state_->epoch, options_.target_batch)
+                           : options_.target_batch;
   return samples * options_.model->hops_of(stage_);
 }
 
@@ -590,8 +662,8 @@ void stage_peer::start_round() {
   // The record of a dead peer lives on. Other peers have computed its gradients again, so `known`
   // may have them twice, and no group has more than the batch.
   const auto whole = whole_batch();
-  request.known_samples = waited < options_.batch_timeout ? whole : std::min(known, whole);
-  if (waited < 2 * options_.batch_timeout) request.quorum = request.known_samples;
+  request.known_samples = waited < batch_patience() ? whole : std::min(known, whole);
+  if (waited < 2 * batch_patience()) request.quorum = request.known_samples;
   // Peers without gradients are not in a quorum, but they need the step.
   request.grace = 2 * options_.refresh;
   request.rate_up = here().rate_up();
@@ -611,8 +683,12 @@ void stage_peer::round_ended(const round_result& result) {
   if (mode_ != mode::averaging) return;
   counted_ = result.parts.empty() ? 0 : result.parts.front().weight;
   for (const auto& part : result.parts) counted_ = std::min(counted_, part.weight);
-  const bool doubtful = now() - tries_since_ >= options_.batch_timeout;
-  if (result.succeeded() && (counted_ >= whole_batch() || doubtful)) return step(result);
+  const bool doubtful = now() - tries_since_ >= batch_patience();
+  if (result.succeeded() && (counted_ >= whole_batch() || doubtful)) {
+    counted_ >= whole_batch() ? patience_.kept() : patience_.missed();
+    trainers_.stepped(state_->epoch);
+    return step(result);
+  }
   mode_ = mode::serving;
   tell(peer_phase::computing);
   const auto pause = static_cast<double>(std::min<std::uint64_t>(attempts_, 8)) *
@@ -629,7 +705,7 @@ void stage_peer::step(const round_result& result) {
   step_members_ = result.members.size();
   std::uint64_t weight = 0;
   for (const auto& part : result.parts) weight = std::max(weight, part.weight);
-  next_state_ = std::make_shared<state_ptr>();
+  next_state_ = std::make_shared<next_state>();
   auto work = [model = options_.model, stage = stage_, before = state_, mean = result.values,
                after = after_, how = options_.optimizer, out = next_state_,
                samples = weight / options_.model->hops_of(stage_)] {
@@ -641,7 +717,8 @@ void stage_peer::step(const round_result& result) {
     next->epoch = before->epoch + 1;
     next->id = after;
     next->samples = before->samples + samples;
-    *out = std::move(next);
+    out->content = stage_content(*next);
+    out->state = std::move(next);
   };
   here().run("pipeline.step", std::move(work), options_.step_time,
              caf::actor_cast<caf::actor>(this), 1);
@@ -650,7 +727,9 @@ void stage_peer::step(const round_result& result) {
 void stage_peer::stepped() {
   if (mode_ != mode::stepping || !next_state_) return;
   const auto before = state_->id;
-  state_ = *std::exchange(next_state_, nullptr);
+  state_ = next_state_->state;
+  content_ = std::exchange(next_state_, nullptr)->content;
+  trainers_.begin_batch(now());
   mode_ = mode::serving;
   book_.clear();
   attempts_ = 0;

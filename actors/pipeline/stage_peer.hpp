@@ -12,7 +12,11 @@
 // So the parameters of a batch are those of one epoch in every stage, and a step is the whole
 // model's. A mean that lacks samples makes no step. Then the trainers compute the gradients of dead
 // peers again. After `batch_timeout` without a whole batch, the peers take all gradients that are
-// known, and after twice that time those of any half.
+// known, and after twice that time those of any half. The peers wait as long for a trainer that
+// closes no batch (known_trainers.hpp). Where such waits are in vain they get shorter.
+//
+// A record is a claim. A peer follows the members of its stage only to a state that most of them
+// announce (stage_votes.hpp). It takes no other bytes than those.
 //
 // With `rebalance_every`, the peers that write a stage's summary read the loads of all stages that
 // often. They tell the peer that rebalancing.hpp names, and that peer reads the loads itself. The
@@ -26,11 +30,15 @@
 #include "actors/averaging/round.hpp"
 #include "actors/dht/messages.hpp"
 #include "actors/pipeline/gradient_book.hpp"
+#include "actors/pipeline/known_trainers.hpp"
 #include "actors/pipeline/messages.hpp"
+#include "actors/pipeline/patience.hpp"
 #include "actors/pipeline/pipeline_record.hpp"
 #include "actors/pipeline/rebalancing.hpp"
 #include "actors/pipeline/stage_model.hpp"
+#include "actors/pipeline/stage_votes.hpp"
 #include "actors/protocol_actor.hpp"
+#include "actors/queue_shares.hpp"
 #include "actors/training/observations.hpp"
 #include "actors/training/workload.hpp"
 #include "kernels/compress/codec.hpp"
@@ -42,6 +50,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -75,7 +84,8 @@ struct stage_peer_config {
   duration state_timeout = std::chrono::seconds(60);
   duration rebalance_every{}; ///< 0: never
   duration batch_timeout = std::chrono::seconds(60);
-  std::size_t most_waiting = 256;
+  std::size_t most_waiting = 256; ///< tasks, a quarter of them from one trainer
+  std::size_t most_waiting_bytes = std::size_t{1} << 30;
   /// Called after each step of this peer, with the stage and its new state. May be empty.
   std::function<void(std::uint32_t, const state_ptr&)> on_step;
   caf::actor dht;
@@ -93,6 +103,9 @@ state_ptr sized_stage_state(const stage_model& model, std::uint32_t stage, std::
 /// The state in the message. Null if it is none of the stage whose first state is `like`.
 state_ptr state_of(const stage_state& m, const model_state& like);
 
+/// A hash of the values of a state and of its step: two states with one hash go on alike.
+id128 stage_content(const model_state& state);
+
 class stage_peer final : public protocol_actor {
 public:
   /// tick{drain} tells the peer to end its round and to begin no other one.
@@ -106,10 +119,17 @@ protected:
   void on_down(const caf::actor_addr& whom) override;
 
 private:
-  enum timer : std::uint32_t { refresh_timer, retry_timer, state_timer, rebalance_timer };
+  enum timer : std::uint32_t {
+    refresh_timer,
+    retry_timer,
+    state_timer,
+    rebalance_timer,
+    trainers_timer
+  };
   enum class mode : std::uint8_t { choosing, joining, serving, averaging, stepping };
   struct job {
     stage_task what;
+    member_id whose;
     // Written by the compute thread.
     std::vector<float> values, gradient;
     double loss = 0;
@@ -119,6 +139,8 @@ private:
   struct known_peer {
     stage_record record;
     caf::actor address;
+    member_id member;
+    std::int64_t expires = 0;
   };
 
   void tell(peer_phase phase);
@@ -133,15 +155,20 @@ private:
   void forget_donor();
   /// The donor has sent no state.
   void donor_failed();
-  /// The peers of the stage with the highest epoch; with a state, only those that are beyond it.
+  /// The peers with the leading state of the stage; with a state, only if that is beyond it.
   std::vector<const known_peer*> furthest(const state_ptr& than) const;
+  std::optional<announced_state> leading(const state_ptr& own) const;
+  /// The latest epoch that a record of the stage may have.
+  std::uint64_t most_epoch() const;
+  bool seems_ahead() const;
   void refuse(const stage_task& m, task_refusal why);
   void start_job();
   void computed();
   void decide();
   void join();
   void adopt(state_ptr state, std::uint64_t bytes);
-  bool batch_is_closed() const;
+  bool batch_is_closed();
+  duration batch_patience() const { return patience_.wait(options_.batch_timeout); }
   std::uint64_t whole_batch() const;
   void start_round();
   void round_ended(const round_result& result);
@@ -170,6 +197,7 @@ private:
   std::uint32_t stage_;
   mode mode_ = mode::joining;
   state_ptr state_; // null while joining
+  id128 content_;   // stage_content() of the state
   // The state before the peer began to join because of another peer's record. A record is a claim,
   // so the peer returns to this state if nobody gives a later one.
   state_ptr former_;
@@ -178,15 +206,23 @@ private:
     duration until{};
   };
   std::map<peer_id, failed_donor> failed_donors_; // a failed donor is left alone for a while
+  std::map<peer_id, std::int64_t> gone_;          // dead donors, and the ends of their records
   gradient_book book_;
   std::deque<job> waiting_;
+  queue_shares shares_; // the places in waiting_ by member
   std::shared_ptr<job> running_;
-  std::map<peer_id, known_peer> others_;       // the others of the stage
-  std::map<peer_id, trainer_record> trainers_; // as far as this stage is concerned
+  std::map<peer_id, known_peer> others_; // the others of the stage
+  known_trainers trainers_;
+  patience patience_;        // with batches that seem not to be whole
   std::uint32_t looked_ = 0; // answers about the own stage since the peer has begun to join
   caf::actor group_, donor_;
+  std::set<announced_state> promised_; // the stage's leading states since the donor was asked
   std::uint64_t state_asks_ = 0;
-  std::shared_ptr<state_ptr> next_state_; // written by the step job
+  struct next_state {
+    state_ptr state;
+    id128 content;
+  };
+  std::shared_ptr<next_state> next_state_; // written by the step job
   state_id after_;
   std::uint64_t attempts_ = 0;
   duration tries_since_{}; // the first attempt of the step
@@ -204,7 +240,7 @@ private:
   duration announced_{};
   rng random_, jitter_;
   bool draining_ = false;
-  std::vector<std::uint64_t> epochs_; // the highest one that each stage has shown
+  std::vector<std::uint64_t> epochs_; // the stages' epochs in their last summaries
   duration alone_since_{};            // no other peer of the stage was seen since then
   std::uint64_t refreshes_ = 0;       // names the timer of the next one
   std::uint64_t least_epoch_ = 0;     // the epoch that the peer had in the stage it has left
@@ -213,6 +249,7 @@ private:
   bool has_looked_ = false; // at its stage, since it serves there
   bool rebalances_ = false; // the time of a move has come, and the summaries are being read
   duration read_{};         // the last look at the own stage, or at the summaries in its place
+  duration stages_read_{};  // the last look at the summaries
   std::optional<duration> hinted_; // the last hint that the peer has followed
   std::uint32_t choices_ = 0;      // looks at the loads before the peer has chosen a stage
 };

@@ -4,6 +4,8 @@
 #include "actors/pipeline/observations.hpp"
 #include "actors/pipeline/stage_peer.hpp"
 
+#include <caf/actor_cast.hpp>
+
 #include <algorithm>
 #include <utility>
 
@@ -13,26 +15,32 @@ namespace shoal::actors {
 /// that ends last counts.
 void stage_peer::receive_summaries(const found& m) {
   const auto stages = options_.model->stages();
+  const bool seemed_ahead = seems_ahead();
   totals_.assign(stages, {});
   epochs_.resize(stages);
+  std::vector<stage_votes> votes(stages);
   std::vector<std::int64_t> ends(stages);
   std::uint64_t writers = 0; // the peers that have written the own stage's summary
   for (const auto& each : m.records) {
     const auto summary = stage_summary::unpack(each->value);
     if (!summary || summary->stage >= stages) continue;
     if (summary->stage == stage_) ++writers;
+    if (each->address)
+      votes[summary->stage].add(
+          here().member_of(caf::actor_cast<caf::strong_actor_ptr>(each->address)),
+          {summary->epoch, {}, {}});
     if (each->expires_utc_ns <= ends[summary->stage]) continue;
     ends[summary->stage] = each->expires_utc_ns;
     totals_[summary->stage] = {static_cast<double>(summary->busy), summary->peers};
-    auto& highest = epochs_[summary->stage];
-    highest = std::max(highest, summary->epoch);
   }
+  for (std::uint32_t s = 0; s < stages; ++s) epochs_[s] = votes[s].reached().value_or(epochs_[s]);
   if (mode_ == mode::choosing) return choose_stage();
   if (mode_ == mode::joining) return join();
   if (!state_) return;
   // The stage has gone on without this peer, or a writer of its summary is gone.
   const auto& own = totals_[stage_];
-  bool reads = epochs_[stage_] > state_->epoch || writers < std::min(summary_writers, own.peers);
+  bool reads = seemed_ahead || epochs_[stage_] > state_->epoch ||
+               writers < std::min(summary_writers, own.peers);
   if (std::exchange(rebalances_, false) && !moves_to_ && due_transfer()) may_move_ = reads = true;
   if (reads) read_own_stage();
 }
@@ -62,13 +70,12 @@ void stage_peer::choose_stage() {
   take_stage(weak.empty() ? stage_to_join(totals_) : weak[random_.below(weak.size())]);
 }
 
-/// The highest epoch of the other stages; none before a look at them.
+/// The epoch that at least half of the other stages have reached; none before a look at them.
 std::optional<std::uint64_t> stage_peer::epoch_elsewhere() const {
   if (epochs_.empty()) return std::nullopt;
-  std::uint64_t out = 0;
-  for (std::uint32_t s = 0; s < epochs_.size(); ++s)
-    if (s != stage_) out = std::max(out, epochs_[s]);
-  return out;
+  auto others = epochs_;
+  others.erase(others.begin() + stage_);
+  return others.empty() ? 0 : reached_by_half(std::move(others));
 }
 
 void stage_peer::take_stage(std::uint32_t stage) {

@@ -42,12 +42,23 @@ void stage_wiring::measured(peer_id peer, double seconds, double size) {
   one.weight += smoothing * (1 - one.weight);
 }
 
+double stage_wiring::most_rate() const {
+  std::vector<double> rates;
+  for (const auto& [peer, one] : peers_)
+    if (one.weight > 0) rates.push_back(one.weight / one.mean);
+  if (rates.empty()) return 1;
+  const auto middle = rates.begin() + static_cast<std::ptrdiff_t>((rates.size() - 1) / 2);
+  std::nth_element(rates.begin(), middle, rates.end());
+  return most_lead * *middle;
+}
+
 double stage_wiring::mean_rate() const {
+  const double most = most_rate();
   double sum = 0;
   std::size_t count = 0;
   for (const auto& [peer, one] : peers_)
     if (one.weight > 0) {
-      sum += one.weight / one.mean;
+      sum += std::min(most, one.weight / one.mean);
       ++count;
     }
   return count == 0 ? 1 : sum / static_cast<double>(count);
@@ -55,19 +66,24 @@ double stage_wiring::mean_rate() const {
 
 double stage_wiring::rate(peer_id peer) const {
   const auto* found = find(peer);
-  return found == nullptr || found->weight <= 0 ? mean_rate() : found->weight / found->mean;
+  return found == nullptr || found->weight <= 0
+             ? mean_rate()
+             : std::min(most_rate(), found->weight / found->mean);
 }
 
 std::optional<peer_id> stage_wiring::choose(double size, const std::set<peer_id>& without) {
   SHOAL_CHECK(size > 0, "a task has a size");
-  const double unknown = mean_rate();
+  const double unknown = mean_rate(), most = most_rate();
+  const auto rate_of = [&](const entry& one) {
+    return one.weight > 0 ? std::min(most, one.weight / one.mean) : unknown;
+  };
   constexpr double never = std::numeric_limits<double>::infinity();
   largest_ = std::max(largest_, size);
   double earliest = never, rates = 0;
   for (const auto& [peer, one] : peers_) {
     if (!without.empty() && without.contains(peer)) continue;
     earliest = std::min(earliest, one.start);
-    rates += one.weight > 0 ? one.weight / one.mean : unknown;
+    rates += rate_of(one);
   }
   if (rates == 0) return std::nullopt;
   // Rates that change, and peers that leave, may leave all starts in the future. The margin is for
@@ -79,7 +95,7 @@ std::optional<peer_id> stage_wiring::choose(double size, const std::set<peer_id>
   double least = never;
   for (auto& [peer, one] : peers_) {
     if (one.start > now_ + margin || (!without.empty() && without.contains(peer))) continue;
-    const double rate = one.weight > 0 ? one.weight / one.mean : unknown;
+    const double rate = rate_of(one);
     // A peer that got nothing for a while catches up on one task, and not on all.
     const double finish = std::max(one.start, now_ - largest_ / rate) + size / rate;
     if (finish >= least - margin) continue;

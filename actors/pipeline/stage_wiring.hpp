@@ -5,10 +5,11 @@
 // With steady rates and equal tasks, after n tasks peer i has had n r(i) / sum r of them, off by at
 // most one. A peer that joins starts at V, so it gets work at once.
 // A rate is the mean of measurements: an exponential one, corrected for its start. A peer without
-// measurements has the mean rate of the others.
-// Source of the wiring: Ryabinin et al., "SWARM Parallelism", arXiv:2301.11913, section 3.1 and
-// algorithm 1. Its heap of finish times alone lets fast peers lag by many tasks. The rule with
-// start times is WF2Q: Bennett and Zhang, INFOCOM 1996.
+// measurements has the mean rate of the others. A peer tells itself how long it computed. So its
+// rate counts up to `most_lead` times the median, of two measured peers the slower one's. Source of
+// the wiring: Ryabinin et al., "SWARM Parallelism", arXiv:2301.11913, section 3.1 and algorithm 1.
+// Its heap of finish times alone lets fast peers lag by many tasks. The rule with start times is
+// WF2Q: Bennett and Zhang, INFOCOM 1996.
 #pragma once
 
 #include "actors/ids.hpp"
@@ -24,6 +25,7 @@ class stage_wiring {
 public:
   /// Weight of a new measurement in the mean.
   static constexpr double smoothing = 0.1;
+  static constexpr double most_lead = 128;
 
   /// Does nothing for a peer that is known.
   void join(peer_id peer);
@@ -51,6 +53,8 @@ private:
     peer_id peer = 0;
     entry of;
   };
+  /// The rate that counts at most.
+  double most_rate() const;
   double mean_rate() const;
   const entry* find(peer_id peer) const;
   std::vector<known>::const_iterator place_of(peer_id peer) const;

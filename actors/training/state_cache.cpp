@@ -51,8 +51,8 @@ state_cache::lease* state_cache::find_lease(const caf::actor& who) {
 
 std::uint64_t state_cache::uploads(duration now) {
   expire(now);
-  return static_cast<std::uint64_t>(
-      std::count_if(leases_.begin(), leases_.end(), [](const lease& l) { return l.uploading; }));
+  return static_cast<std::uint64_t>(std::count_if(
+      leases_.begin(), leases_.end(), [now](const lease& l) { return l.uploads_until > now; }));
 }
 
 bool state_cache::admit(const caf::actor& who, const member_id& member, const shared_object& object,
@@ -63,12 +63,12 @@ bool state_cache::admit(const caf::actor& who, const member_id& member, const sh
     return !member.is_zero() && l.member == member && l.who != address;
   });
   auto* known = find_lease(who);
-  const bool has_place = known != nullptr && known->uploading;
+  const bool has_place = known != nullptr && known->uploads_until > now;
   if (!reserve && !has_place && uploads(now) >= bounds_.uploads) return false;
   if (known == nullptr) {
     if (leases_.size() >= bounds_.leases) {
-      const auto idle =
-          std::find_if(leases_.begin(), leases_.end(), [](const lease& l) { return !l.uploading; });
+      const auto idle = std::find_if(leases_.begin(), leases_.end(),
+                                     [now](const lease& l) { return l.uploads_until <= now; });
       if (idle == leases_.end()) return false;
       leases_.erase(idle);
     }
@@ -79,7 +79,7 @@ bool state_cache::admit(const caf::actor& who, const member_id& member, const sh
   const auto& offer = object.offer();
   known->object = offer.object;
   known->epoch = offer.object == offer.state ? offer.epoch : offer.epoch - 1;
-  known->uploading = known->uploading || !reserve;
+  if (!reserve) known->uploads_until = now + bounds_.lease;
   known->expires = now + bounds_.lease;
   return true;
 }
@@ -92,7 +92,7 @@ bool state_cache::renew(const caf::actor& who, const id128& object, duration now
 }
 
 void state_cache::release(const caf::actor& who) {
-  if (auto* known = find_lease(who)) known->uploading = false;
+  if (auto* known = find_lease(who)) known->uploads_until = {};
 }
 
 void state_cache::expire(duration now) {

@@ -36,7 +36,9 @@ public:
     std::size_t pinned = 4;
     std::size_t steps = 16;
     std::size_t leases = 64;
-    std::uint64_t uploads = 8; ///< concurrent downloads that may ask for chunks
+    /// Concurrent downloads that may ask for chunks. One that asks for none in the time of a lease
+    /// leaves its place.
+    std::uint64_t uploads = 8;
     duration lease = std::chrono::minutes(1);
   };
 
@@ -78,8 +80,8 @@ private:
     caf::actor_addr who; // weak: the peer may be gone
     member_id member;
     id128 object;
-    std::uint64_t epoch = 0; // the oldest state whose step the owner may want
-    bool uploading = false;
+    std::uint64_t epoch = 0;  // the oldest state whose step the owner may want
+    duration uploads_until{}; // the place among the uploads
     duration expires{};
   };
 

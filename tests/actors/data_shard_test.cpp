@@ -412,6 +412,32 @@ TEST_CASE("data shard: one member cannot flood the reports") {
   CHECK(f.ledger->count(index_state::kind::committed) == held.size() + 4);
 }
 
+TEST_CASE(
+    "data shard: one member cannot fill the memory with claims that backups have to confirm") {
+  data_shard_config settings;
+  settings.replication.replicas = 2;
+  settings.find_shard = [](const caf::strong_actor_ptr& address, std::string_view) {
+    return address ? std::optional<std::size_t>(1) : std::nullopt;
+  };
+  fixture f(settings);
+  f.request(1, 8);
+  // Peer 2 says that it is a backup, and confirms nothing.
+  f.tell(2, replica_hello{{1, f.client(2)}, 1, 0, 0, 0});
+  for (int n = 0; n < 1000; ++n) f.tell(4, samples_returned{{{0, 8}}});
+  f.world.run_for(1min);
+  const auto seen = f.world.observed<misbehaved>();
+  const auto of = [&](peer_id culprit) {
+    return std::count_if(seen.begin(), seen.end(),
+                         [&](const auto& one) { return one.second.culprit == culprit; });
+  };
+  CHECK(of(4) > 0);
+  CHECK(of(4) <= 64);
+  CHECK(f.ledger->leased_by(1) == 0); // expired meanwhile
+  // Later claims are looked at again.
+  f.tell(4, samples_returned{{{0, 8}}});
+  CHECK(f.bad() == seen.size() + 1);
+}
+
 TEST_CASE("the shard is in the DHT as long as it lives") {
   fixture f;
   auto log = std::make_shared<collector<found>::log>();

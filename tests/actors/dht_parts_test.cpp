@@ -2,6 +2,7 @@
 #include "actors/dht/blacklist.hpp"
 #include "actors/dht/clock_votes.hpp"
 #include "actors/dht/iterative_lookup.hpp"
+#include "actors/dht/record_rules.hpp"
 #include "actors/dht/record_store.hpp"
 #include "actors/dht/routing_table.hpp"
 #include "actors/dht/signed_record.hpp"
@@ -58,6 +59,17 @@ signed_record signed_by(const host& who, const std::string& key, const std::stri
 }
 
 } // namespace
+
+TEST_CASE(
+    "a host has one record under each key of a pipeline, for minutes, and under its own name") {
+  for (const std::string_view key : {"pipeline.r.trainers", "pipeline.r.stage.3"}) {
+    const auto& rule = rule_of(key);
+    CHECK(rule.one_per_owner);
+    CHECK(rule.max_lifetime <= std::chrono::minutes(10));
+    CHECK(is_subkey_of(rule.form, "0000000000000007", 7));
+    CHECK(!is_subkey_of(rule.form, "0000000000000008", 7));
+  }
+}
 
 TEST_CASE("the XOR metric is a metric, and the common prefix counts its leading zeros") {
   people p;

@@ -736,6 +736,24 @@ TEST_CASE("a peer that downloads a state hands in its commits, and passes them o
   CHECK(world.observed<misbehaved>().empty());
 }
 
+TEST_CASE("a member that asks for no chunk keeps no place among the uploads") {
+  mini_world world;
+  const auto state = std::make_shared<const model_state>(a_state());
+  state_cache cache(
+      {.recent = 3, .pinned = 4, .steps = 16, .leases = 64, .uploads = 1, .lease = 10s});
+  const auto object = cache.find({}, state, 64);
+  const auto idle = world.spawn<donor>(world.add_host("idle"), std::make_shared<donor::log>());
+  const auto other = world.spawn<donor>(world.add_host("other"), std::make_shared<donor::log>());
+  CHECK(cache.admit(idle, {1, 0}, *object, false, 0s));
+  CHECK(!cache.admit(other, {2, 0}, *object, false, 1s));
+  // The idle one says again and again that it still wants the state.
+  for (duration now = 1s; now < 10s; now += 1s)
+    CHECK(cache.renew(idle, object->offer().object, now));
+  CHECK(cache.admit(other, {2, 0}, *object, false, 10s));
+  CHECK(cache.uploads(10s) == 1);
+  CHECK(cache.renew(idle, object->offer().object, 11s)); // the lease goes on
+}
+
 TEST_CASE("a member with many actors takes one place among the uploads") {
   mini_world world;
   auto& host = world.add_host("asker");

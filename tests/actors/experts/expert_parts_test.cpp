@@ -34,7 +34,7 @@ std::vector<std::uint64_t> requests_of(const task_pools::batch& batch) {
 
 TEST_CASE("a batch has the oldest requests of one expert and one direction") {
   const expert_id a{0, {1}}, b{0, {2}};
-  task_pools pools(2, 4, 100);
+  task_pools pools(2, 4, {100, 10'000});
   pools.add(a, task_of(1, 2, false));
   pools.add(b, task_of(2, 9, false));
   pools.add(a, task_of(3, 1, true));
@@ -59,12 +59,13 @@ TEST_CASE("a batch has the oldest requests of one expert and one direction") {
 
 TEST_CASE("an expert that leaves takes its requests out of the pools") {
   const expert_id a{0, {1}}, b{1, {1}};
-  task_pools pools(2, 4, 3);
+  task_pools pools(2, 4, {12, 10'000});
   pools.add(a, task_of(1, 1, false));
   pools.add(b, task_of(2, 1, false));
   pools.add(a, task_of(3, 1, true));
-  CHECK(pools.is_full());
+  CHECK_FALSE(pools.has_room(task_of(4, 1, false))); // a quarter of the places is this client's
   CHECK(pools.drop(a).size() == 2);
+  CHECK(pools.has_room(task_of(4, 1, false)));
   CHECK(requests_of(*pools.next()) == std::vector<std::uint64_t>{2});
   CHECK_FALSE(pools.next());
 }

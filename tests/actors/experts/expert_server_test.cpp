@@ -3,6 +3,7 @@
 #include "tests/actors/experts/expert_lab.hpp"
 
 #include <limits>
+#include <string>
 
 using namespace shoal;
 using namespace shoal::actors;
@@ -17,7 +18,9 @@ const expert_id first{0, {0, 0}};
 struct stranger {
   using answers = collector<expert_answer, expert_refused>;
 
-  explicit stranger(expert_lab& of) : lab(of), host(of.world.add_host("stranger")) {
+  /// The name is the member's.
+  explicit stranger(expert_lab& of, std::string name = "stranger")
+      : lab(of), host(of.world.add_host(std::move(name))) {
     log = std::make_shared<answers::log>();
     actor = lab.world.spawn<answers>(host, log);
   }
@@ -224,24 +227,91 @@ void claim(stranger& by, const std::string& key, std::uint32_t at, std::uint64_t
 
 } // namespace
 
-TEST_CASE("a record that claims many steps takes no expert from a host that trainers call") {
+TEST_CASE("a record that claims many steps takes no expert from a host that holds it") {
   expert_lab lab;
   lab.add_server({first});
   stranger liar(lab), client(lab);
   claim(liar, prefix_key("m", 0, {0}), 0, std::uint64_t{1} << 60);
-  for (int n = 0; n < 12; ++n) {
-    client.send(client.pass(1, values(1)));
-    lab.world.run_for(5s);
-  }
+  // Nobody calls the expert. The host asks the other one for a row, and gets none.
+  lab.world.run_for(3min);
   CHECK(lab.world.observed<expert_given_up>().empty());
-  // Without calls the host believes the claim, and keeps its expert as a copy.
-  lab.world.run_for(1min);
-  CHECK(lab.world.observed<expert_given_up>().size() == 1);
-  lab.world.run_for(1min);
-  liar.host.kill();
-  lab.world.run_for(1min);
   client.send(client.pass(2, values(1)));
   CHECK(client.refused() == expert_refusal::none);
+}
+
+TEST_CASE("a record of an expert that its host does not hold stops no host from beginning it") {
+  for (const bool is_refused : {false, true}) {
+    expert_lab lab;
+    stranger liar(lab);
+    // A server without the expert refuses the row, and a stranger does not answer.
+    if (is_refused) lab.add_server(std::vector<expert_id>{});
+    const auto& by = is_refused ? lab.actors[0] : liar.actor;
+    auto& host = is_refused ? *lab.servers[0] : liar.host;
+    caf::send_as(by, lab.server_config().dht,
+                 store{prefix_key("m", 0, {0}),
+                       host_record(host, by, pack_coordinates({{0, 1U << 30}}), 1h)});
+    const expert_trainer_record trains;
+    caf::send_as(
+        liar.actor, lab.server_config().dht,
+        store{expert_trainers_key("m"), host_record(liar.host, liar.actor, trains.pack(), 1h)});
+    auto config = lab.server_config();
+    config.hand = {first};
+    config.epoch_of = 64;
+    lab.add_server(std::move(config));
+    lab.world.run_for(30s);
+    const auto held = lab.world.observed<expert_held>();
+    REQUIRE(held.size() == 1);
+    CHECK(held[0].second.which == first);
+  }
+}
+
+TEST_CASE("a record of an expert that its host does not hold stops no revival") {
+  expert_lab lab;
+  auto& owner = lab.add_server({first});
+  for (int n = 0; n < 3; ++n) lab.add_server(std::vector<expert_id>{});
+  lab.world.run_for(25s);
+  stranger liar(lab);
+  claim(liar, prefix_key("m", 0, {0}), 0, std::uint64_t{1} << 60);
+  owner.kill();
+  lab.world.run_for(2min);
+  const auto held = lab.world.observed<expert_held>();
+  CHECK(held.back().second.revived);
+}
+
+TEST_CASE("huge gradients of one trainer spoil no expert") {
+  expert_lab lab;
+  lab.add_server({first});
+  stranger one(lab, "one"), two(lab, "two"), liar(lab, "liar");
+  one.send(one.pass(1, values(1), values(2)));
+  two.send(two.pass(1, values(3), values(4)));
+  auto huge = values(5);
+  for (auto& value : huge) value *= 1e6F;
+  CHECK(liar.refusal_of(liar.pass(1, values(6), huge)) == expert_refusal::wrong_values);
+  CHECK(liar.refusal_of(liar.pass(2, huge, values(6))) == expert_refusal::wrong_values);
+  // The expert has made the two steps of the others.
+  one.send(one.pass(2, values(1)));
+  CHECK(one.answered().back().version == 2);
+  CHECK(liar.refusal_of(liar.pass(3, values(6), values(7))) == expert_refusal::none);
+}
+
+TEST_CASE("a trainer has a quarter of a host's places, and the others have room") {
+  expert_lab lab;
+  auto config = lab.server_config();
+  config.experts = {first};
+  config.most_waiting = 8;
+  config.batch_time = 10s;
+  lab.add_server(std::move(config));
+  stranger liar(lab, "liar"), client(lab, "client");
+  for (std::uint64_t n = 0; n < 20; ++n)
+    caf::send_as(liar.actor, lab.actors[0], liar.pass(n, values(1)));
+  lab.world.run_for(100ms);
+  // One is computed, and two wait.
+  CHECK(std::get<1>(*liar.log).size() == 17);
+  CHECK(liar.refused() == expert_refusal::too_many);
+  client.send(client.pass(1, values(1)));
+  CHECK(client.refused() == expert_refusal::none);
+  lab.world.run_for(1min);
+  CHECK(client.answered().size() == 1);
 }
 
 TEST_CASE("an offer that leads to no expert does not stop its revival") {

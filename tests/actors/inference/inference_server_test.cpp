@@ -315,6 +315,26 @@ TEST_CASE("a server pushes its output to the next one which answers the client")
                            client.outputs()[3].activations.floats()));
 }
 
+TEST_CASE("a client cannot have a server send activations to a host that is no server") {
+  const auto model = random_model();
+  inference_lab lab(model);
+  lab.add_server({0, 5});
+  lab.world.settle();
+  stranger client(lab);
+  client.send(client.step(1, 0, some_values(1, 1)));
+  using steps = collector<inference_step>;
+  auto log = std::make_shared<steps::log>();
+  const auto victim = lab.world.spawn<steps>(lab.world.add_host("victim"), log);
+  for (std::uint32_t token = 1; token < 5; ++token) {
+    auto m = client.step(1, token, some_values(1, token));
+    m.push = {{victim, 2, 77, 2, 5}};
+    client.send(std::move(m));
+    lab.world.run_for(2s);
+  }
+  CHECK(client.outputs().size() == 5);
+  CHECK(std::get<0>(*log).empty());
+}
+
 TEST_CASE("a client has a quarter of a server's places, and the others have room") {
   const auto model = random_model();
   inference_lab lab(model);

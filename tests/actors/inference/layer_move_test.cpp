@@ -55,15 +55,29 @@ TEST_CASE("layer move: a server moves once each of its layers is promised by som
 
 TEST_CASE("layer move: a server that has promised stays, and one that asks promises nothing") {
   layer_move move({.timeout = 5s, .promise = 15s});
-  CHECK(move.promise(1s));
-  CHECK(move.promise(2s));
+  CHECK(move.promise({1, 1}, 1s));
+  CHECK(move.promise({2, 2}, 2s));
   CHECK(!move.may_begin(16s));
   CHECK(move.may_begin(17s));
   static_cast<void>(move.begin({0, 1}, {1, 2}, {}, 17s));
-  CHECK(!move.promise(18s));
+  CHECK(!move.promise({3, 3}, 18s));
   CHECK(!move.due(18s)); // nobody else holds the layer
   move.end();
-  CHECK(move.promise(19s));
+  CHECK(move.promise({3, 3}, 19s));
+}
+
+TEST_CASE("layer move: a member that asks all the time does not pin a server") {
+  layer_move move({.timeout = 5s, .promise = 15s});
+  int promises = 0;
+  duration free{};
+  for (duration now = 0s; now < 1h; now += 1s) {
+    promises += move.promise({7, 7}, now) ? 1 : 0;
+    free += move.may_begin(now) ? duration(1s) : duration{};
+  }
+  CHECK(promises == 7); // after 30, 60, 120, 240, 480 and 960 seconds
+  CHECK(free > 57min);
+  // Others have their own promises.
+  CHECK(move.promise({1, 1}, 1h));
 }
 
 TEST_CASE("layer move: no schedule of moves takes the last server of a layer") {
@@ -94,7 +108,7 @@ TEST_CASE("layer move: no schedule of moves takes the last server of a layer") {
             ++moves;
             for (auto l = from.first; l < from.last; ++l) REQUIRE(holds(all, l));
           }
-        } else if (me.move.promise(now)) {
+        } else if (me.move.promise({m.from, 0}, now)) {
           if (random.below(5) > 0)
             flying.emplace(now + 1ms * random.below(7000),
                            message{m.to, m.from, m.round, true, me.layers});

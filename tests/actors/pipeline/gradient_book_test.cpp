@@ -42,6 +42,21 @@ TEST_CASE("micro-batches of unequal sizes are weighed by their samples") {
   CHECK(book.count({1, 1}, 0) == answer::unknown);
 }
 
+TEST_CASE("no more samples of one trainer count than a batch has") {
+  gradient_book book(8);
+  for (std::uint64_t number = 0; number < 4; ++number) {
+    book.hold({7, number}, 0, 3, {1});
+    book.count({7, number}, 0);
+  }
+  CHECK(book.samples() == 6);
+  book.hold({1, 0}, 0, 8, {1});
+  CHECK(book.count({1, 0}, 0) == gradient_book::answer::counted);
+  // A step frees the room.
+  book.clear();
+  book.hold({7, 9}, 0, 3, {1});
+  CHECK(book.count({7, 9}, 0) == gradient_book::answer::counted);
+}
+
 TEST_CASE("a trainer that lets its gradients wait costs a peer no more than their limit") {
   gradient_book book;
   book.hold({2, 7}, 0, 1, {1});

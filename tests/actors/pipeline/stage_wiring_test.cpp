@@ -89,6 +89,17 @@ TEST_CASE("shares follow rates that change") {
   CHECK(std::abs(first - 80) <= 2);
 }
 
+TEST_CASE("a peer that claims to compute in no time does not get all tasks") {
+  stage_wiring wiring;
+  for (const peer_id peer : {1, 2, 3, 7}) wiring.join(peer);
+  for (const peer_id peer : {1, 2, 3}) wiring.measured(peer, 1, 1);
+  wiring.measured(7, 0, 1);
+  CHECK(wiring.rate(7) == doctest::Approx(stage_wiring::most_lead));
+  int honest = 0;
+  for (int task = 0; task < 1310; ++task) honest += *wiring.choose(1) != 7 ? 1 : 0;
+  CHECK(honest >= 29); // three of 131 parts
+}
+
 TEST_CASE("a wiring without a peer has nobody to choose") {
   stage_wiring wiring;
   CHECK(!wiring.choose(1));
