@@ -33,8 +33,9 @@ void round_tracker::learn(const round_result& result, duration now) {
     rates_.unmeasured();
   // Here a reducer may be late because it waits for a silent sender or takes over a lost part.
   if (result.gathered > duration{}) gathering_.measured(result.gathered);
-  const bool missed =
-      result.reason == reason::group_too_small || result.reason == reason::matchmaking_timeout;
+  // A longer search does not help against a leader that begins nothing.
+  const bool missed = result.reason == reason::group_too_small ||
+                      (result.reason == reason::matchmaking_timeout && result.bad_leader.is_zero());
   if (missed) gathering_.ran_out();
   if (result.reason == reason::group_too_small || result.reason == reason::no_reducer)
     bad_leaders_.forgive();

@@ -2,6 +2,7 @@
 // in virtual time.
 #include "actors/averaging/guard_observations.hpp"
 #include "actors/averaging/observations.hpp"
+#include "actors/conduct/conducts.hpp"
 #include "kernels/base/stats.hpp"
 #include "tests/e2e/support/swarm.hpp"
 #include "tests/support/skip.hpp"
@@ -234,6 +235,24 @@ TEST_CASE("byzantine: a member that keeps its secret back stops no training, and
       attacked(5, 1, "{kind: withheld_secret}", "kind: btard, validators: 2, duty_time: 50s"));
   CHECK(rule(run.summary(), "no_honest_accused").violated == 0);
   CHECK(run.summary().epochs >= 60);
+}
+
+TEST_CASE("byzantine: no attack of one member stops training") {
+  const auto honest = run_swarm(attacked(6, 0, "", "kind: none")).summary().virtual_seconds;
+  double slowest = 0;
+  std::string which;
+  for (const auto& each : actors::conducts().all()) {
+    if (each.kind != actors::conduct_kind::attack) continue;
+    const std::string name(each.name);
+    CAPTURE(name);
+    const auto run = run_swarm(attacked(6, 1, fmt::format("{{kind: {}}}", name), "kind: none"));
+    CHECK(run.summary().epochs >= 60);
+    CHECK(rule(run.summary(), "no_honest_accused").violated == 0);
+    if (run.summary().virtual_seconds <= slowest) continue;
+    slowest = run.summary().virtual_seconds;
+    which = name;
+  }
+  MESSAGE("the slowest is ", which, ": ", slowest, " s, and ", honest, " s without an attack");
 }
 
 TEST_CASE("byzantine: leaders that begin no group do not stop training") {
