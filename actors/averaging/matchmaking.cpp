@@ -405,7 +405,7 @@ void matchmaking::close_if_complete() {
     auto missing = [&](const auto& entry) { return !joined_.contains(entry.first); };
     if (std::any_of(expected_.begin(), expected_.end(), missing)) return;
     if (std::any_of(ready_.begin(), ready_.end(), [&](const auto& entry) {
-          return missing(entry) && !sits_out(entry.second.address);
+          return missing(entry) && !sits_out(entry.second.address) && !is_bad(entry.second.address);
         }))
       return;
   }

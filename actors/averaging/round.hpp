@@ -124,7 +124,8 @@ struct round_request {
   second_round second;
   /// In the second of two rounds: the version of the first. The group actor sets it.
   id128 first_version;
-  /// Members whose groups failed this peer lately: it follows them only after all others.
+  /// Members whose groups failed this peer lately: it follows them only after all others, and does
+  /// not wait for them.
   std::set<member_id> bad_leaders;
   /// Members whose parts differed from member to member lately: as a leader, this peer gives them
   /// none.
