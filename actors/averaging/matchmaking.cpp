@@ -112,7 +112,7 @@ void matchmaking::expect(const std::vector<expected_peer>& peers, std::uint64_t 
   auto before = std::exchange(expected_, {});
   for (const auto& peer : peers) {
     if (peer.peer == self_.peer || !is_of(peer.peer, peer.address) || is_gone(peer.address) ||
-        sits_out(peer.address))
+        sits_out(peer.address) || is_bad(peer.address))
       continue;
     expected_[peer.peer] = peer.address;
     if (auto known = before.find(peer.peer); known == before.end() || known->second != peer.address)

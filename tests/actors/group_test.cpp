@@ -611,11 +611,12 @@ TEST_CASE(
 }
 
 TEST_CASE("a bad leader is followed only after all others") {
-  // Hosts: 1 the directory, 2 the bad leader, 3 the follower.
+  // Hosts: 1 the directory, 2 the bad leader, 3 a peer for which a leader waits, 4 the follower.
   for (const bool bad : {false, true}) {
     fixture f;
     auto leader = f.add_script("leader");
     auto request = f.request(5);
+    request.expected = {{3, f.add_script("other").first}};
     if (bad) request.bad_leaders.insert(member_of(f.hosts.at(leader.first.id())->key()));
     auto follower = f.add_member("follower", request);
     f.tell(follower, {{2, leader.first}}, -1ms);
@@ -625,6 +626,22 @@ TEST_CASE("a bad leader is followed only after all others") {
     caf::send_as(leader.first, follower, f.ask(f.entry(leader.first, 4), f.deadline() - 1'000'000));
     f.world.settle();
     CHECK(seen<join_accepted>(leader).size() == (bad ? 1 : 0));
+  }
+}
+
+TEST_CASE("a leader does not wait for a bad leader, and for others until its deadline") {
+  // Hosts: 1 the directory, 2 a peer that is ready later, 3 the leader.
+  for (const bool bad : {false, true}) {
+    fixture f;
+    auto other = f.add_script("other");
+    auto request = f.request(5);
+    request.expected = {{2, other.first}};
+    if (bad) request.bad_leaders.insert(member_of(f.hosts.at(other.first.id())->key()));
+    auto leader = f.add_member("leader", request);
+    f.tell(leader, {{2, other.first}}, 1s);
+    f.world.settle();
+    CHECK(f.world.now() < 1ms);
+    CHECK(f.world.observed<contributed>().size() == (bad ? 1 : 0));
   }
 }
 
