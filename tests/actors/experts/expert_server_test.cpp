@@ -225,6 +225,21 @@ void claim(stranger& by, const std::string& key, std::uint32_t at, std::uint64_t
   by.lab.world.run_for(100ms);
 }
 
+/// A stranger claims many steps under the key, and the owner of the expert dies.
+void check_revived_despite_claim(const std::string& key) {
+  expert_lab lab;
+  auto& owner = lab.add_server({first});
+  for (int n = 0; n < 3; ++n) lab.add_server(std::vector<expert_id>{});
+  lab.world.run_for(25s);
+  stranger liar(lab);
+  claim(liar, key, 0, std::uint64_t{1} << 60);
+  owner.kill();
+  lab.world.run_for(2min);
+  const auto held = lab.world.observed<expert_held>();
+  REQUIRE(!held.empty());
+  CHECK(held.back().second.revived);
+}
+
 } // namespace
 
 TEST_CASE("a record that claims many steps takes no expert from a host that holds it") {
@@ -266,16 +281,7 @@ TEST_CASE("a record of an expert that its host does not hold stops no host from 
 }
 
 TEST_CASE("a record of an expert that its host does not hold stops no revival") {
-  expert_lab lab;
-  auto& owner = lab.add_server({first});
-  for (int n = 0; n < 3; ++n) lab.add_server(std::vector<expert_id>{});
-  lab.world.run_for(25s);
-  stranger liar(lab);
-  claim(liar, prefix_key("m", 0, {0}), 0, std::uint64_t{1} << 60);
-  owner.kill();
-  lab.world.run_for(2min);
-  const auto held = lab.world.observed<expert_held>();
-  CHECK(held.back().second.revived);
+  check_revived_despite_claim(prefix_key("m", 0, {0}));
 }
 
 TEST_CASE("huge gradients of one trainer spoil no expert") {
@@ -315,15 +321,5 @@ TEST_CASE("a trainer has a quarter of a host's places, and the others have room"
 }
 
 TEST_CASE("an offer that leads to no expert does not stop its revival") {
-  expert_lab lab;
-  auto& owner = lab.add_server({first});
-  for (int n = 0; n < 3; ++n) lab.add_server(std::vector<expert_id>{});
-  lab.world.run_for(25s);
-  stranger liar(lab);
-  claim(liar, revival_key("m", first), 0, std::uint64_t{1} << 60);
-  owner.kill();
-  lab.world.run_for(2min);
-  const auto held = lab.world.observed<expert_held>();
-  REQUIRE(!held.empty());
-  CHECK(held.back().second.revived);
+  check_revived_despite_claim(revival_key("m", first));
 }

@@ -10,6 +10,14 @@ using namespace std::chrono_literals;
 
 namespace {
 
+/// A lab whose first server holds all layers.
+struct served_lab : inference_lab {
+  explicit served_lab(const shared_model& model) : inference_lab(model) {
+    add_server({0, 5});
+    world.settle();
+  }
+};
+
 /// A host that sends messages to server 0 and keeps the answers.
 struct stranger {
   explicit stranger(inference_lab& of, const std::string& name = "stranger")
@@ -105,9 +113,7 @@ TEST_CASE("a server refuses steps that do not fit, with the reason") {
 
 TEST_CASE("a step that goes back has the result of a session that never went further") {
   const auto model = random_model();
-  inference_lab lab(model);
-  lab.add_server({0, 5});
-  lab.world.settle();
+  served_lab lab(model);
   stranger client(lab);
   const auto values = some_values(4, 2);
   const auto part = [&](std::size_t from, std::size_t to) {
@@ -127,9 +133,7 @@ TEST_CASE("a step that goes back has the result of a session that never went fur
 TEST_CASE("values that overflow in one session do not harm the others of the batch") {
   // Norms take huge values, too. Layer 1 adds so much that a sum overflows before layer 2.
   const auto model = random_model(1e36F);
-  inference_lab lab(model);
-  lab.add_server({0, 5});
-  lab.world.settle();
+  served_lab lab(model);
   stranger first(lab, "first"), second(lab, "second");
   std::vector<float> huge(8, 3.4e38F);
   // All three steps wait for the first batch, and are one batch then.
@@ -152,9 +156,7 @@ TEST_CASE("values that overflow in one session do not harm the others of the bat
 
 TEST_CASE("a pass without state has the gradient of the model's own blocks") {
   const auto model = random_model();
-  inference_lab lab(model);
-  lab.add_server({0, 5});
-  lab.world.settle();
+  served_lab lab(model);
   stranger client(lab);
   const auto values = some_values(6, 4), slopes = some_values(6, 5);
   const learn::pass_shape shape{2, 3};
@@ -175,9 +177,7 @@ TEST_CASE("a pass without state has the gradient of the model's own blocks") {
 
 TEST_CASE("a step with prompts has the output of a pass with them") {
   const auto model = random_model();
-  inference_lab lab(model);
-  lab.add_server({0, 5});
-  lab.world.settle();
+  served_lab lab(model);
   stranger client(lab);
   const auto values = some_values(3, 4), prompts = some_values(5 * 2, 5);
   auto step = client.step(1, 0, values);
@@ -229,9 +229,7 @@ TEST_CASE("sessions of a client that dies are closed and their cache is free aga
 
 TEST_CASE("a draining server takes no new session and finishes those it has") {
   const auto model = random_model();
-  inference_lab lab(model);
-  lab.add_server({0, 5});
-  lab.world.settle();
+  served_lab lab(model);
   stranger client(lab);
   client.send(client.step(1, 0, some_values(1, 1)));
   lab.world.send(lab.actor_of(0), tick{inference_server::drain, 0});
@@ -243,9 +241,7 @@ TEST_CASE("a draining server takes no new session and finishes those it has") {
 
 TEST_CASE("an answer may not go to a third host") {
   const auto model = random_model();
-  inference_lab lab(model);
-  lab.add_server({0, 5});
-  lab.world.settle();
+  served_lab lab(model);
   stranger client(lab), victim(lab, "victim");
   auto m = client.step(1, 0, some_values(1, 1));
   m.reply_to = victim.actor;
@@ -256,9 +252,7 @@ TEST_CASE("an answer may not go to a third host") {
 
 TEST_CASE("a pushed step goes on with a session of its client and nothing else") {
   const auto model = random_model();
-  inference_lab lab(model);
-  lab.add_server({0, 5});
-  lab.world.settle();
+  served_lab lab(model);
   stranger client(lab), other(lab, "other");
   client.send(client.step(1, 0, some_values(2, 1)));
   REQUIRE(client.outputs().size() == 1);
@@ -317,9 +311,7 @@ TEST_CASE("a server pushes its output to the next one which answers the client")
 
 TEST_CASE("a client cannot have a server send activations to a host that is no server") {
   const auto model = random_model();
-  inference_lab lab(model);
-  lab.add_server({0, 5});
-  lab.world.settle();
+  served_lab lab(model);
   stranger client(lab);
   client.send(client.step(1, 0, some_values(1, 1)));
   using steps = collector<inference_step>;
@@ -337,9 +329,7 @@ TEST_CASE("a client cannot have a server send activations to a host that is no s
 
 TEST_CASE("a client has a quarter of a server's places, and the others have room") {
   const auto model = random_model();
-  inference_lab lab(model);
-  lab.add_server({0, 5});
-  lab.world.settle();
+  served_lab lab(model);
   stranger greedy(lab, "greedy"), other(lab, "other");
   // The server begins with the first one. A quarter of 4096 wait.
   for (std::uint64_t n = 0; n < 1100; ++n)
