@@ -32,8 +32,8 @@ void inference_client::begin_check() {
 }
 
 bool inference_client::seeks_servers() const {
-  return now_ && now_->check && now_->sought && now_->lacks_since &&
-         now() < *now_->lacks_since + now_->patience;
+  // A check that has looked up servers lacked one.
+  return now_ && now_->check && now_->sought && now() < *now_->lacks_since + now_->patience;
 }
 
 bool inference_client::pump_check() {
