@@ -49,6 +49,13 @@ private:
   void discard_work() override;
   void describe(progress& mine) const override;
   bool may_leave() const override { return !has_group() && !next_state_; }
+  /// A peer that has made the next step goes over with the first one that has. Others wait for more
+  /// members, since nothing proves what one says.
+  branch leading() const override {
+    std::vector<branch> own_steps;
+    if (ahead_) own_steps.push_back(branch_of(*ahead_->state));
+    return others().leading(own_branch(), own_steps);
+  }
 
   /// The contribution to the round on the peer's state.
   struct batch {

@@ -66,7 +66,11 @@ private:
   void round_ended(const round_result& result) override;
   void discard_work() override;
   double missing_samples() const override;
-  branch leading() const override { return others().leading(own_branch()); }
+  /// A round may close with `quorum` members, so as many may lead the others on.
+  branch leading() const override {
+    const auto enough = how_.quorum == 0 ? ~std::size_t{0} : std::size_t{how_.quorum};
+    return others().leading(own_branch(), {}, enough);
+  }
   state_ptr saved_state() const override;
   void state_adopted() override { discard_work(); }
   bool may_leave() const override { return !has_group() && !average_ && !applying_; }

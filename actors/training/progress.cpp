@@ -182,14 +182,34 @@ bool progress_table::counts(const entry& of) const {
   return known == absences_.end() || known->second < most_absences;
 }
 
-branch progress_table::leading(const branch& own) const {
+branch progress_table::leading(const branch& own, const std::vector<branch>& own_steps,
+                               std::size_t enough) const {
   const auto furthest = median_epoch(own.epoch) + 1;
+  const auto is_claim = [&](const entry& e) {
+    return e.what.arriving == 0 && e.what.epoch <= furthest;
+  };
+  const auto branch_in = [](const entry& e) {
+    return branch{e.what.epoch, e.what.history, e.what.state};
+  };
+  // Mostly, all peers are on one branch, and nothing has to be counted.
+  const bool some_lead = std::any_of(entries_.begin(), entries_.end(), [&](const auto& one) {
+    return is_claim(one.second) && branch_in(one.second).leads(own);
+  });
+  if (!some_lead) return own;
+  std::map<std::pair<std::uint64_t, state_id>, std::size_t> supporters;
+  ++supporters[{own.epoch, own.state}];
+  for (const auto& [peer, e] : entries_)
+    if (is_claim(e)) ++supporters[{e.what.epoch, e.what.state}];
+  std::size_t most = 0;
+  for (const auto& [where, count] : supporters) most = std::max(most, count);
+  const auto counts = [&](const branch& which) {
+    const auto count = supporters.at({which.epoch, which.state});
+    return 2 * count > most || count >= enough ||
+           std::find(own_steps.begin(), own_steps.end(), which) != own_steps.end();
+  };
   auto best = own;
-  for (const auto& [peer, e] : entries_) {
-    if (e.what.arriving != 0 || e.what.epoch > furthest) continue;
-    branch theirs{e.what.epoch, e.what.history, e.what.state};
-    if (theirs.leads(best)) best = theirs;
-  }
+  for (const auto& [peer, e] : entries_)
+    if (is_claim(e) && branch_in(e).leads(best) && counts(branch_in(e))) best = branch_in(e);
   return best;
 }
 

@@ -64,11 +64,15 @@ struct branch {
 
   /// True if this branch precedes `other`.
   bool leads(const branch& other) const noexcept {
+    if (*this == other) return false;
     if (epoch != other.epoch) return epoch > other.epoch;
     if (history != other.history) return history > other.history;
     return state < other.state;
   }
-  bool operator==(const branch&) const = default;
+  /// The state decides. Its history is a number that a record claims.
+  bool operator==(const branch& other) const noexcept {
+    return epoch == other.epoch && state == other.state;
+  }
 };
 
 class progress_table {
@@ -132,10 +136,13 @@ public:
 
   /// For methods whose states have no chain: the leading branch among the records and `own`, by
   /// epoch, history and state. A branch does not count if its epoch is more than one beyond the
-  /// upper median of all epochs. So it takes half of the members to move this peer far. Arriving
-  /// peers do not count: two joiners that believed each other would keep up a branch that no peer
-  /// holds any more.
-  branch leading(const branch& own) const;
+  /// upper median of all epochs. Nor does one that at most half as many members follow as the
+  /// branch with most members. So it takes more than a third of the members to move this peer, and
+  /// half of them to move it far. A branch with `enough` members counts in any case. So does one of
+  /// `own_steps`, to which this peer has itself made the step. Arriving peers do not count: two
+  /// joiners that believed each other would keep up a branch that no peer holds any more.
+  branch leading(const branch& own, const std::vector<branch>& own_steps = {},
+                 std::size_t enough = ~std::size_t{0}) const;
   /// The branch with the most members, and of two with equally many, the leading one. `own` has no
   /// member.
   branch most_followed(const branch& own) const;

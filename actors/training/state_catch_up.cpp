@@ -106,7 +106,10 @@ state_catch_up::plan state_catch_up::begin(const situation& at, duration now) {
     download_ = std::make_shared<state_download>(
         at.certified ? at.certified->state : at.leading.state, at.state.parameters.size(),
         at.state.optimizer.size(), how_.size_only, how_.method_bytes);
-    if (at.certified) download_->expect(at.certified->root);
+    if (at.certified)
+      download_->expect(at.certified->root);
+    else if (how_.one_branch)
+      download_->expect_epoch(at.leading.epoch);
   }
   const auto known = std::max(at.leading.epoch, at.others.median_epoch(at.own.epoch));
   download_->want(step && at.certified ? at.certified->next : state_id{},

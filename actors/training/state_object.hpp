@@ -87,6 +87,8 @@ public:
   const id128& object() const noexcept { return object_; }
   /// Only this version is the state: a certificate names it (certified_step::root).
   void expect(const id128& root) { root_ = root; }
+  /// Only offers of this epoch are wanted: the records that name the state name this epoch, too.
+  void expect_epoch(std::uint64_t epoch) { epoch_ = epoch; }
   /// Only objects that lead to this state are wanted, or to any if it is zero, and none that lead
   /// further than this epoch.
   void want(const state_id& state, std::uint64_t most_epoch) {
@@ -95,7 +97,8 @@ public:
   }
   /// False if the object is of no use. A correct peer may offer it, if it is on another branch.
   bool wants(const state_offer& offer) const {
-    return (wanted_.is_zero() || offer.state == wanted_) && offer.epoch <= most_epoch_;
+    return (wanted_.is_zero() || offer.state == wanted_) && offer.epoch <= most_epoch_ &&
+           (!epoch_ || offer.epoch == *epoch_);
   }
   bool is_size_only() const noexcept { return size_only_; }
 
@@ -134,6 +137,7 @@ private:
   id128 object_, root_;
   state_id wanted_;
   std::uint64_t most_epoch_ = ~std::uint64_t{0};
+  std::optional<std::uint64_t> epoch_;
   std::uint64_t parameter_bytes_, optimizer_bytes_, method_bytes_;
   bool size_only_;
   bool begun_ = false;

@@ -141,22 +141,51 @@ TEST_CASE("progress: a member that stays away from two rounds counts nothing unt
 TEST_CASE("progress: without chains, a branch far beyond the median does not lead") {
   lab t;
   t.add(2, at(3));
-  t.add(3, at(4));
-  t.add(4, at(1'000'000));
+  for (peer_id peer = 3; peer < 6; ++peer) t.add(peer, at(4));
+  for (peer_id peer = 6; peer < 9; ++peer) t.add(peer, at(1'000'000));
   t.read();
   const branch own{3, 0, {5, 3}};
   CHECK(t.table.leading(own).epoch == 4);
   CHECK(t.table.most_followed(own).epoch == 1'000'000);
-  t.add(5, at(3));
+  t.add(9, at(4));
   t.read();
-  CHECK(t.table.most_followed(own).epoch == 3);
+  CHECK(t.table.most_followed(own).epoch == 4);
+}
+
+TEST_CASE("progress: without chains, a branch leads once more than half as many members follow it "
+          "as the one with most members") {
+  lab t;
+  const branch own{3, 0, {5, 3}};
+  for (peer_id peer = 2; peer < 7; ++peer) t.add(peer, at(3));
+  for (peer_id peer = 7; peer < 10; ++peer) t.add(peer, at(4));
+  t.read();
+  CHECK(t.table.leading(own) == own); // three beside six, with this peer
+  t.add(10, at(4));
+  t.read();
+  CHECK(t.table.leading(own).epoch == 4);
+  // A joiner's own state has one member, and so has that of a liar one epoch ahead.
+  auto lie = at(5);
+  lie.state = {6, 6};
+  t.add(11, lie);
+  t.read();
+  CHECK(t.table.leading({0, 0, {5, 0}}).epoch == 4);
+}
+
+TEST_CASE("progress: a false history in a record of this peer's own state moves nobody") {
+  lab t;
+  auto lie = at(3);
+  lie.history = 1'000'000;
+  t.add(2, lie);
+  t.read();
+  const branch own{3, 0, {5, 3}};
+  CHECK(t.table.leading(own) == own);
+  CHECK(t.table.leading(own).history == 0);
 }
 
 TEST_CASE(
     "progress: the branch of a peer that gave false bytes leads nobody, also when the records "
     "are read again") {
   lab t;
-  t.add(2, at(3));
   t.add(3, at(4));
   t.read();
   const branch own{3, 0, {5, 3}};

@@ -167,7 +167,7 @@ TEST_CASE("catch-up: a faulty donor is never asked again") {
 }
 
 TEST_CASE("catch-up: a donor far beyond what the others say is not wanted") {
-  lab l;
+  lab l(false);
   l.move_to(10);
   const auto plan = l.begin();
   REQUIRE(plan.what == state_catch_up::verdict::download);
@@ -175,6 +175,19 @@ TEST_CASE("catch-up: a donor far beyond what the others say is not wanted") {
   offer.epoch = 14; // the donor went on since its record
   CHECK(plan.download->wants(offer));
   offer.epoch = 1'000'000;
+  CHECK_FALSE(plan.download->wants(offer));
+}
+
+TEST_CASE("catch-up: an offer of the leading state with another epoch than the records' is not "
+          "wanted") {
+  lab l;
+  l.move_to(10);
+  const auto plan = l.begin();
+  REQUIRE(plan.what == state_catch_up::verdict::download);
+  state_offer offer;
+  offer.epoch = 10;
+  CHECK(plan.download->wants(offer));
+  offer.epoch = 9;
   CHECK_FALSE(plan.download->wants(offer));
 }
 

@@ -1,6 +1,7 @@
 // A swarm of trainers, and members that claim branches nobody has, or give away false states.
 #include "actors/data/data_shard.hpp"
 #include "actors/dht/dht_node.hpp"
+#include "actors/training/delayed_peer.hpp"
 #include "actors/training/observations.hpp"
 #include "actors/training/peer.hpp"
 #include "tests/actors/support/certificates.hpp"
@@ -126,13 +127,15 @@ struct swarm {
   caf::actor first_node;
   std::vector<mini_host*> trainers;
   std::vector<std::shared_ptr<liar::plan>> plans;
+  bool overlaps;
 
-  explicit swarm(std::size_t count) {
+  /// With `overlapping`, rounds run beside computing, and states have no chain.
+  explicit swarm(std::size_t count, bool overlapping = false) : overlaps(overlapping) {
     auto& home = world.add_host("shard");
     first_node = world.spawn<dht_node>(home, dht_config{});
     data_shard_config data;
     data.dht = first_node;
-    data.proves_rounds = true;
+    data.proves_rounds = !overlaps;
     world.spawn<data_shard>(home, data, std::make_shared<numbers>(),
                             std::make_shared<sample_ledger>(data.lease_time));
     for (std::size_t i = 0; i < count; ++i) add_trainer();
@@ -158,7 +161,13 @@ struct swarm {
     options.fetch.chunk_bytes = 64;
     // Each peer has a pool of its own, so that no state comes to it without a download.
     auto own = std::make_shared<state_pool>(std::make_shared<adding_work>(poisoned), false);
-    world.spawn<peer>(host, options, own, add_node(host));
+    if (overlaps) {
+      overlap_options how;
+      how.overlap = overlap::averaging;
+      world.spawn<delayed_peer>(host, options, how, own, add_node(host));
+    } else {
+      world.spawn<peer>(host, options, own, add_node(host));
+    }
     trainers.push_back(&host);
     return host;
   }
@@ -214,8 +223,8 @@ struct swarm {
 
 /// The steps that three trainers take in two minutes, two minutes after `attack`.
 template <class Attack>
-std::size_t steps_under(Attack attack) {
-  swarm t(3);
+std::size_t steps_under(Attack attack, bool overlapping = false) {
+  swarm t(3, overlapping);
   t.world.run_for(1min);
   REQUIRE(t.steps() > 30);
   attack(t);
@@ -268,6 +277,41 @@ TEST_CASE("takeover: a member that certifies its own steps leads nobody away") {
     t.claim(mallory, at);
   });
   CHECK(attacked * 20 >= calm * 19);
+}
+
+TEST_CASE("takeover: with overlap, a member that claims the next epoch alone leads nobody away") {
+  constexpr bool overlapping = true;
+  const auto calm = steps_under([](swarm&) {}, overlapping);
+  CHECK(calm > 60);
+  const auto attacked = steps_under(
+      [](swarm& t) {
+        const auto mallory = t.add_liar(true);
+        for (std::uint64_t second = 0; second < 60; ++second) {
+          t.world.run_for(1s);
+          t.claim(mallory, chain_point{t.head().epoch + 1, {6, second}});
+        }
+      },
+      overlapping);
+  INFO(calm << " steps without, " << attacked << " with");
+  CHECK(attacked * 20 >= calm * 19);
+}
+
+TEST_CASE("takeover: with overlap, a false history of the head stops nobody") {
+  constexpr bool overlapping = true;
+  swarm t(3, overlapping);
+  t.world.run_for(1min);
+  const auto mallory = t.add_liar(true);
+  const auto before = t.steps();
+  for (int second = 0; second < 60; ++second) {
+    t.world.run_for(1s);
+    progress lie;
+    lie.epoch = t.head().epoch;
+    lie.state = t.head().state;
+    lie.history = 1'000'000;
+    t.claim(mallory, lie);
+  }
+  CHECK(t.steps() - before > 30);
+  CHECK(t.adopted_only_true_states());
 }
 
 TEST_CASE("takeover: a claim beyond the last epoch does not make a trainer stop") {
