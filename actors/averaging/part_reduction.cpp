@@ -29,7 +29,7 @@ double square_of(std::span<const float> values) {
   return sums[0] + sums[1] + sums[2] + sums[3];
 }
 
-constexpr double most_norm = 1e18;
+constexpr double most_norm = 1e18, most_square = most_norm * most_norm;
 
 aggregation_setting setting_of(const averaging_config& how, const chunk_grid& grid,
                                const round_extent& of) {
@@ -38,6 +38,10 @@ aggregation_setting setting_of(const averaging_config& how, const chunk_grid& gr
 }
 
 } // namespace
+
+bool can_be_averaged(std::span<const float> values) {
+  return square_of(values) <= most_square; // false for NaN
+}
 
 std::vector<chunk_range> to_ranges(const chunk_set& chunks) {
   std::vector<chunk_range> out;
@@ -193,8 +197,7 @@ void part_reduction::refuse_huge(std::vector<contribution>& from, refusals& refu
   if (max_norm_ratio_ <= 0) return;
   std::vector<double> squares;
   for (const auto& one : from) squares.push_back(square_of(one.values));
-  constexpr auto possible = most_norm * most_norm;
-  auto most = possible;
+  auto most = most_square;
   if (from.size() >= 3) {
     auto sorted = squares;
     // A square that is no number comes last.
@@ -211,7 +214,7 @@ void part_reduction::refuse_huge(std::vector<contribution>& from, refusals& refu
     if (squares[i] <= most)
       from[kept++] = from[i];
     else
-      (squares[i] <= possible ? refused.outliers : refused.faulty).push_back(from[i].member);
+      (squares[i] <= most_square ? refused.outliers : refused.faulty).push_back(from[i].member);
   }
   from.resize(kept);
 }

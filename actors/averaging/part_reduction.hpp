@@ -40,6 +40,10 @@
 
 namespace shoal::actors {
 
+/// True if reducers take such values: finite ones, whose norm is far from overflow. No honest
+/// member sends others, so their sender is accused.
+bool can_be_averaged(std::span<const float> values);
+
 /// The chunks of a part, all of one size but the last.
 struct chunk_grid {
   std::uint64_t part_bytes = 0, piece = 4;

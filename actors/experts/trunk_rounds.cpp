@@ -36,6 +36,7 @@ round_request trunk_rounds::begin(const host& here, trunk now, std::uint64_t epo
   out.wanted = how_.grid.side;
   out.max_wait = gathering_.value();
   out.dht = std::move(dht);
+  failing_.prepare(out);
   contributed_ = std::move(now);
   return out;
 }
@@ -44,6 +45,7 @@ std::optional<std::vector<float>> trunk_rounds::end(const round_result& result,
                                                     const std::vector<float>& now) {
   const auto from = std::exchange(contributed_, nullptr);
   if (result.gathered > duration{}) gathering_.measured(result.gathered);
+  failing_.learn(result);
   if (!from || !result.succeeded() || result.values.floats().size() != now.size()) {
     place_.move_at_random();
     return std::nullopt;

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "actors/averaging/deadline.hpp"
+#include "actors/averaging/failing_members.hpp"
 #include "actors/averaging/moshpit_place.hpp"
 #include "actors/averaging/round.hpp"
 
@@ -48,6 +49,7 @@ private:
   std::int64_t every_ns_;
   moshpit_place place_;
   adaptive_deadline gathering_;
+  failing_members failing_;
   trunk contributed_; // to the round under way
 };
 

@@ -1,6 +1,7 @@
 #include "actors/pipeline/pipeline_trainer.hpp"
 
 #include "actors/dht/host_record.hpp"
+#include "actors/inference/activations.hpp"
 #include "actors/observe.hpp"
 #include "actors/pipeline/stage_peer.hpp"
 #include "actors/pipeline/staged_workload.hpp"
@@ -321,7 +322,8 @@ void pipeline_trainer::gather(std::uint64_t epoch) {
   gathering_->states.resize(options_.model->stages());
   gathering_->donors.resize(options_.model->stages());
   gathering_->content.resize(options_.model->stages());
-  for (std::uint32_t s = 0; s < options_.model->stages(); ++s) ask_for_state(s);
+  // A stage without a donor ends the gathering.
+  for (std::uint32_t s = 0; gathering_ && s < options_.model->stages(); ++s) ask_for_state(s);
 }
 
 void pipeline_trainer::ask_for_state(std::uint32_t stage) {
@@ -463,13 +465,30 @@ void pipeline_trainer::task_ended(std::map<std::uint64_t, micro_batch>::iterator
   close_if_done();
 }
 
+bool pipeline_trainer::has_activations(const micro_batch& pass, micro_batch::task what,
+                                       const payload& values) const {
+  const auto& model = *options_.model;
+  if (what.kind == pass_kind::backward && what.hop == 0) return true; // nothing goes on from there
+  const auto rows = pass.count() * options_.time;
+  return bool(
+      unpack_activations(options_.activations, values, rows, model.width(), model.sized_values()));
+}
+
 void pipeline_trainer::receive(const stage_output& m) {
   if (audits_.contains(m.number)) return audit_answered(m);
   const auto found =
       at_ == progress::open && m.epoch == epoch_ ? passes_.find(m.number) : passes_.end();
   const micro_batch::task what{m.backward != 0 ? pass_kind::backward : pass_kind::forward, m.hop};
   const auto peer = sender_peer();
-  if (found == passes_.end() || !found->second.answered(what, peer, m.values)) return;
+  if (found == passes_.end() || !found->second.open(what) || found->second.peer_of(what) != peer)
+    return;
+  // Each peer of the next stage would refuse such values, and look like the one that fails.
+  if (!has_activations(found->second, what, m.values)) {
+    misbehaviour(peer, "an output without the activations of its task");
+    leave_alone(peer);
+    return fail(m.number, what, peer, task_failure::bad_values);
+  }
+  found->second.answered(what, peer, m.values);
   const auto stage = options_.model->stage_of(m.hop);
   sent_.answered(m.number, what, peer, duration{static_cast<std::int64_t>(m.computed_ns)}, now());
   wiring_[stage].measured(peer, static_cast<double>(m.computed_ns) * 1e-9,
@@ -523,12 +542,16 @@ void pipeline_trainer::fail(std::uint64_t number, micro_batch::task what, peer_i
   sent_.drop(number, what, by);
   const bool answered = why == task_failure::gradient_gone;
   if (why == task_failure::silent)
-    ban(by, options_.ban * (1U << std::min(silences_[by]++, most_ban_doublings)));
+    leave_alone(by);
   else if (!answered)
     ban(by, options_.refresh);
   if ((answered || pass.open(what)) && pass.peer_of(what) == by) note_failure(number, what, why);
   pass.failed(what, by);
   pump();
+}
+
+void pipeline_trainer::leave_alone(peer_id peer) {
+  ban(peer, options_.ban * (1U << std::min(silences_[peer]++, most_ban_doublings)));
 }
 
 void pipeline_trainer::ban(peer_id peer, duration time) {

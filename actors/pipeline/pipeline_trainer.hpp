@@ -150,7 +150,12 @@ private:
   void note_failure(std::uint64_t number, micro_batch::task what, task_failure why);
   void fail(std::uint64_t number, micro_batch::task what, peer_id by, task_failure why);
   void lose(peer_id peer, std::uint32_t stage);
+  /// Bans a peer that has let a task fail, for longer with each further time.
+  void leave_alone(peer_id peer);
   void ban(peer_id peer, duration time);
+  /// True if the values are an output of the task, and finite.
+  bool has_activations(const micro_batch& pass, micro_batch::task what,
+                       const payload& values) const;
   stage_task task_of(const micro_batch& pass, micro_batch::task what);
   void draw_audit(const micro_batch& pass, micro_batch::task what, peer_id by,
                   const stage_output& m);

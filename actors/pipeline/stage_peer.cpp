@@ -1,6 +1,7 @@
 #include "actors/pipeline/stage_peer.hpp"
 
 #include "actors/averaging/group.hpp"
+#include "actors/averaging/part_reduction.hpp"
 #include "actors/dht/host_record.hpp"
 #include "actors/inference/activations.hpp"
 #include "actors/observe.hpp"
@@ -36,6 +37,18 @@ constexpr auto any_norm_ratio = std::numeric_limits<double>::infinity();
 
 announced_state state_in(const stage_record& one) {
   return {one.epoch, one.state, one.content};
+}
+
+// Each is as large as the stage's gradient.
+constexpr std::size_t most_declined = 3;
+
+/// The samples times hops in the mean. A part may lack some.
+std::uint64_t weight_of(const round_result& result) {
+  if (result.parts.empty()) return 0;
+  const auto least =
+      std::min_element(result.parts.begin(), result.parts.end(),
+                       [](const auto& a, const auto& b) { return a.weight < b.weight; });
+  return least->weight;
 }
 
 std::size_t bytes_of(const stage_task& m) {
@@ -450,6 +463,7 @@ void stage_peer::adopt(state_ptr state, std::uint64_t bytes) {
   former_ = nullptr;
   state_ = std::move(state);
   content_ = stage_content(*state_);
+  declined_.clear();
   mode_ = mode::serving;
   attempts_ = 0;
   has_looked_ = false;
@@ -531,7 +545,8 @@ void stage_peer::start_job() {
     } else {
       of->gradient.assign(parameters.size(), 0);
       auto out = model->backward(m.hop, parameters, samples, m.count, *in, *slope, of->gradient);
-      if (!out) return;
+      // Absurd inputs of another host make such gradients.
+      if (!out || !can_be_averaged(of->gradient)) return;
       of->values = std::move(out->gradient_in);
       of->loss = out->loss;
     }
@@ -613,10 +628,20 @@ std::uint64_t stage_peer::whole_batch() const {
   return samples * options_.model->hops_of(stage_);
 }
 
+std::uint64_t stage_peer::needed_batch() const {
+  const auto whole = whole_batch();
+  auto known = own_;
+  std::uint64_t suspected = 0;
+  for (const auto& [peer, one] : others_)
+    if (one.record.epoch == state_->epoch && one.record.state == state_->id)
+      (failing_.suspects(one.member, state_->epoch) ? suspected : known) += one.record.counted;
+  return std::min(whole, std::max(known, whole - std::min(whole, suspected)));
+}
+
 void stage_peer::decide() {
   if (mode_ == mode::choosing) return;
   if (mode_ == mode::joining) return join();
-  if (mode_ == mode::stepping || group_ || draining_) return;
+  if (mode_ == mode::stepping || group_ || draining_ || steps_with_others()) return;
   if (!furthest(state_).empty()) {
     former_ = std::exchange(state_, nullptr);
     mode_ = mode::joining;
@@ -661,8 +686,8 @@ void stage_peer::start_round() {
   const auto waited = now() - tries_since_;
   // The record of a dead peer lives on. Other peers have computed its gradients again, so `known`
   // may have them twice, and no group has more than the batch.
-  const auto whole = whole_batch();
-  request.known_samples = waited < batch_patience() ? whole : std::min(known, whole);
+  needed_ = needed_batch();
+  request.known_samples = waited < batch_patience() ? needed_ : std::min(known, needed_);
   if (waited < 2 * batch_patience()) request.quorum = request.known_samples;
   // Peers without gradients are not in a quorum, but they need the step.
   request.grace = 2 * options_.refresh;
@@ -672,6 +697,7 @@ void stage_peer::start_round() {
   auto how = options_.averaging;
   if (how.max_norm_ratio > 0 && options_.model->hops_of(stage_) > 1)
     how.max_norm_ratio = any_norm_ratio;
+  failing_.prepare(request);
   mode_ = mode::averaging;
   tell(peer_phase::averaging);
   ++attempts_;
@@ -681,15 +707,26 @@ void stage_peer::start_round() {
 
 void stage_peer::round_ended(const round_result& result) {
   if (mode_ != mode::averaging) return;
-  counted_ = result.parts.empty() ? 0 : result.parts.front().weight;
-  for (const auto& part : result.parts) counted_ = std::min(counted_, part.weight);
+  failing_.learn(result);
+  counted_ = weight_of(result);
+  std::uint64_t offered = 0;
+  for (const auto& member : result.members) offered += member.weight;
+  // The reducers have refused a contribution, and would refuse it again.
+  const bool refused = result.reason == reason::bad_message && offered >= needed_;
   const bool doubtful = now() - tries_since_ >= batch_patience();
-  if (result.succeeded() && (counted_ >= whole_batch() || doubtful)) {
-    counted_ >= whole_batch() ? patience_.kept() : patience_.missed();
+  if (result.succeeded() && (counted_ >= needed_ || refused || doubtful)) {
+    if (counted_ >= needed_)
+      patience_.kept();
+    else if (!refused)
+      patience_.missed();
     trainers_.stepped(state_->epoch);
     return step(result);
   }
   mode_ = mode::serving;
+  if (result.succeeded()) {
+    if (declined_.size() >= most_declined) declined_.erase(declined_.begin());
+    declined_.push_back(result);
+  }
   tell(peer_phase::computing);
   const auto pause = static_cast<double>(std::min<std::uint64_t>(attempts_, 8)) *
                      (0.5 + random_.uniform()) * to_seconds(options_.refresh);
@@ -697,10 +734,32 @@ void stage_peer::round_ended(const round_result& result) {
   refresh();
 }
 
-void stage_peer::step(const round_result& result) {
+state_id stage_peer::state_by(const round_result& result) const {
   SHOAL_CHECK(result.certificate, "a round that has succeeded has a certificate");
+  return state_after(state_->id, result.group, result.certificate->version);
+}
+
+/// The peers of a round begin to wait at different times, so one may give up before the others.
+bool stage_peer::steps_with_others() {
+  if (mode_ != mode::serving) return false;
+  const auto taken = [this](const round_result& one) {
+    const auto after = state_by(one);
+    return std::any_of(others_.begin(), others_.end(), [&](const auto& other) {
+      return other.second.record.epoch == state_->epoch + 1 && other.second.record.state == after;
+    });
+  };
+  const auto found = std::find_if(declined_.begin(), declined_.end(), taken);
+  if (found == declined_.end()) return false;
+  counted_ = weight_of(*found);
+  patience_.missed();
+  trainers_.stepped(state_->epoch);
+  step(*found);
+  return true;
+}
+
+void stage_peer::step(const round_result& result) {
   mode_ = mode::stepping;
-  after_ = state_after(state_->id, result.group, result.certificate->version);
+  after_ = state_by(result);
   step_group_ = result.group;
   step_members_ = result.members.size();
   std::uint64_t weight = 0;
@@ -732,6 +791,7 @@ void stage_peer::stepped() {
   trainers_.begin_batch(now());
   mode_ = mode::serving;
   book_.clear();
+  declined_.clear();
   attempts_ = 0;
   if (now() - told_load_ >= options_.refresh) tell_load();
   here().observe(stage_stepped{stage_, state_->epoch, before, state_->id, step_group_, own_,

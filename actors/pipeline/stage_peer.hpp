@@ -27,6 +27,7 @@
 // Source: Ryabinin et al., "SWARM Parallelism", arXiv:2301.11913, section 3.
 #pragma once
 
+#include "actors/averaging/failing_members.hpp"
 #include "actors/averaging/round.hpp"
 #include "actors/dht/messages.hpp"
 #include "actors/pipeline/gradient_book.hpp"
@@ -170,8 +171,14 @@ private:
   bool batch_is_closed();
   duration batch_patience() const { return patience_.wait(options_.batch_timeout); }
   std::uint64_t whole_batch() const;
+  /// The same without what members have that let rounds fail. Their claims decide on no sample that
+  /// others say they have.
+  std::uint64_t needed_batch() const;
   void start_round();
   void round_ended(const round_result& result);
+  /// Steps with a mean that lacked samples if another peer has done so. True if there is one.
+  bool steps_with_others();
+  state_id state_by(const round_result& result) const;
   void step(const round_result& result);
   void stepped();
   void drop_gradients(const model_state& of);
@@ -226,8 +233,11 @@ private:
   state_id after_;
   std::uint64_t attempts_ = 0;
   duration tries_since_{}; // the first attempt of the step
+  failing_members failing_;
+  std::vector<round_result> declined_; // means that lacked samples, oldest first
   group_id step_group_;
   std::uint64_t step_members_ = 0, own_ = 0, counted_ = 0;
+  std::uint64_t needed_ = 0; // samples times hops of a mean that makes a step at once
   // An exponential mean, once it is divided by its weight, which tends to 1.
   double busy_ = 0, busy_weight_ = 0;
   duration computed_time_{}; // since the last refresh

@@ -13,10 +13,7 @@ void round_tracker::prepare(round_request& request, averaging_config& how) const
   // On lines with long delays, the configured time may be too short for any group.
   how.matchmaking_time *= std::clamp(missed_groups_, 1, most_stretch);
   request.rate_factors = rates_.factors();
-  bad_leaders_.add_to(request.bad_leaders, request.epoch);
-  bad_reducers_.add_to(request.bad_reducers, request.epoch);
-  // As a leader, such a member would give itself a part.
-  bad_reducers_.add_to(request.bad_leaders, request.epoch);
+  failing_.prepare(request);
   request.max_wait = missed_groups_ > 1 ? how.matchmaking_time
                                         : std::min(std::max(gathering_.value(), request.max_wait),
                                                    how.matchmaking_time);
@@ -37,10 +34,7 @@ void round_tracker::learn(const round_result& result, duration now) {
   const bool missed = result.reason == reason::group_too_small ||
                       (result.reason == reason::matchmaking_timeout && result.bad_leader.is_zero());
   if (missed) gathering_.ran_out();
-  if (result.reason == reason::group_too_small || result.reason == reason::no_reducer)
-    bad_leaders_.forgive();
-  if (!result.bad_leader.is_zero()) bad_leaders_.add(result.bad_leader, result.epoch);
-  for (const auto& who : result.bad_reducers) bad_reducers_.add(who, result.epoch);
+  failing_.learn(result);
   if (result.succeeded())
     missed_groups_ = std::max(missed_groups_ - 1, 0);
   else if (missed || result.reason == reason::no_reducer)

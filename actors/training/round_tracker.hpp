@@ -1,18 +1,11 @@
 // Remembers a peer's past rounds for the next one. It knows the effective rates of other peers'
 // lines, the time in which a group gathers, and the members to avoid. A plain state machine.
-//
-// One hostile member could stop a swarm in two ways, which leave no proof:
-// - A leader names the earliest deadline in each attempt, lets all others join, and begins nothing.
-//   A peer follows such a leader only after all others. These may still follow the leader, and then
-//   miss this peer. So a group that is too small ends that.
-// - A reducer gives each member other means, so that no version gets a majority. A peer that leads
-//   gives such a member no part, and follows it only after all others.
 #pragma once
 
 #include "actors/averaging/deadline.hpp"
+#include "actors/averaging/failing_members.hpp"
 #include "actors/averaging/rate_tracker.hpp"
 #include "actors/averaging/round.hpp"
-#include "actors/training/avoided_members.hpp"
 
 namespace shoal::actors {
 
@@ -33,7 +26,7 @@ private:
   adaptive_deadline gathering_; // the gathering of groups that this peer leads
   // Groups missed lately. With each one, the peer looks longer for a group.
   int missed_groups_ = 0;
-  avoided_members bad_leaders_, bad_reducers_;
+  failing_members failing_;
 };
 
 } // namespace shoal::actors

@@ -218,7 +218,7 @@ void progress_checks::adopted(duration time, peer_id peer, const actors::adopted
   peer_state& of = peers_[peer];
   if (what.of_step) {
     know(what.epoch, what.state);
-  } else if (options_.view == observed_view::whole && !options_.donors_may_lie &&
+  } else if (options_.view == observed_view::whole && !options_.donors_may_lie && of.judged &&
              what.epoch + kept_epochs >= highest_) {
     lineage_.check();
     const auto found = states_.find(what.epoch);

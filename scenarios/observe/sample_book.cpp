@@ -181,6 +181,8 @@ void sample_book::use(duration time, actors::peer_id peer, const actors::group_i
 
 void sample_book::batch_stepped(duration time, actors::peer_id peer,
                                 const actors::batch_stepped& what) {
+  // An attacker says of its own samples what it likes, and the shard refuses its commits.
+  if (is_attacker(peer)) return;
   // All trainers of a batch name the same step.
   if (rounds_.empty() || rounds_.back() != what.group) {
     before_split_ += split_ ? 0 : 1;

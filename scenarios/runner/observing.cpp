@@ -137,7 +137,8 @@ observer_options runner::state::what_to_watch(const run_directory* directory) {
   out.invariants.one_branch = !traits.averages_parameters && !traits.has_stages;
   out.invariants.computes_meanwhile = traits.computes_meanwhile;
   const bool attacked = static_cast<bool>(out.invariants.honest);
-  out.invariants.donors_may_lie = attacked && traits.averages_parameters;
+  // A trainer of a pipeline names the state of a stage after the first records of its peers.
+  out.invariants.donors_may_lie = attacked && (traits.averages_parameters || traits.has_stages);
   out.invariants.commits_may_lie = attacked && !traits.proves_steps;
   if (options.node)
     out = local_view_of(std::move(out),

@@ -1,5 +1,6 @@
 // The training method 'pipeline': hosts hold the stages of a model, and trainers stream samples
 // from the data shard. Everything else is as in any training run.
+#include "actors/conduct/conducts.hpp"
 #include "actors/pipeline/observations.hpp"
 #include "actors/pipeline/probes.hpp"
 #include "kernels/base/rng.hpp"
@@ -292,6 +293,43 @@ TEST_CASE("a trainer bans a host of a stage that computes wrong outputs, and no 
   // Each trainer needs five outputs on average. A gradient stands for two of them, and outputs for
   // the other trainers' audits are not counted.
   CHECK(outputs / banned <= 10);
+}
+
+TEST_CASE("no attack of one host of a stage, or of one trainer, stops a pipeline") {
+  const scratch_folder folder;
+  staged_swarm what;
+  what.stages = 2;
+  what.holders = 6;
+  what.trainers = 3;
+  what.batch = 64;
+  what.workload = "{kind: transformer, layers: 2, heads: 2, dim: 8, context: 8}";
+  // Without audits, a host whose outputs are wrong ruins the model.
+  what.training = ", audit_share: 20%";
+  what.files = write_text(folder);
+  const auto honest = run_staged(what).run.summary().virtual_seconds;
+  for (const char* role : {"role: stage, ", ""}) {
+    CAPTURE(role);
+    double slowest = 0;
+    std::string which;
+    for (const auto& each : actors::conducts().all()) {
+      const std::string name(each.name);
+      if (each.kind != actors::conduct_kind::attack || each.changes_labels) continue;
+      CAPTURE(name);
+      what.more_peers = fmt::format(
+          "  x: {{count: 1, {}up: 50Mbit, down: 50Mbit, device: small, conduct: {{kind: {}}}}}\n",
+          role, name);
+      const auto run = run_yaml(what.yaml(), what.epochs);
+      CHECK(run.summary().epochs >= what.epochs);
+      for (const auto& [rule_name, totals] : run.summary().invariants) {
+        CAPTURE(rule_name);
+        CHECK(totals.violated == 0);
+      }
+      if (run.summary().virtual_seconds <= slowest) continue;
+      slowest = run.summary().virtual_seconds;
+      which = name;
+    }
+    MESSAGE("the slowest is ", which, ": ", slowest, " s, and ", honest, " s without an attack");
+  }
 }
 
 TEST_CASE("audits of honest hosts of stages that come and go ban nobody") {
