@@ -2,6 +2,7 @@
 #include "kernels/base/rng.hpp"
 #include "kernels/learn/pictures/caption_table.hpp"
 #include "kernels/learn/pictures/codebook.hpp"
+#include "kernels/learn/pictures/picture_coder.hpp"
 #include "kernels/learn/pictures/png_file.hpp"
 #include "tests/support/reference_data.hpp"
 #include "tests/support/skip.hpp"
