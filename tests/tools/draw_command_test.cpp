@@ -185,7 +185,7 @@ TEST_CASE("draw: a model of the codes of a VQ-VAE draws through its decoder") {
   here.paint();
   here.write("s.yaml", scenario);
   const auto prepared = here.run("images prepare png --held-out 0 --codebook vq_vae --size 8 "
-                                 "--patch 2 --codes 5 --vocab 28 --passes 300 -o p.pictures");
+                                 "--patch 2 --codes 5 --vocab 28 --passes 40 -o p.pictures");
   REQUIRE_MESSAGE(prepared.status == 0, prepared.text);
   const auto run = here.run("run s.yaml --out run --no-baseline");
   REQUIRE_MESSAGE(run.status == 0, run.text);

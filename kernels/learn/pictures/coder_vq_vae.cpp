@@ -2,6 +2,7 @@
 #include "kernels/learn/pictures/picture_coder.hpp"
 #include "kernels/learn/pictures/vq_vae.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace shoal::learn {
@@ -17,6 +18,9 @@ struct named_size {
 constexpr named_size named_sizes[] = {{"width", &vq_vae_sizes::width, 1, 1024},
                                       {"hidden", &vq_vae_sizes::hidden, 1, 1024},
                                       {"blocks", &vq_vae_sizes::blocks, 0, 64}};
+
+/// Values of the neighbourhoods of all places, which one layer has in memory: 256 MiB.
+constexpr std::size_t most_neighbours = std::size_t{1} << 26;
 
 class vq_vae_pictures final : public picture_coder {
 public:
@@ -61,6 +65,9 @@ made_coder read_vq_vae_coder(const coder_grid& grid, const coder_sizes& sizes,
                      " to " + std::to_string(most)};
     found.*member = one->second;
   }
+  if (9 * std::max(found.width, found.hidden) * grid.places() > most_neighbours)
+    return failure{"its codebook has too many channels for " + std::to_string(grid.places()) +
+                   " codes of a picture"};
   if (values.size() != found.values()) return failure{"its size does not agree with its header"};
   return made_coder{std::make_shared<const vq_vae_pictures>(vq_vae(found, std::move(values)))};
 }

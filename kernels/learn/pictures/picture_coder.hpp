@@ -27,6 +27,14 @@ struct coder_grid {
   std::size_t places() const noexcept { return side * side; }
   std::size_t pixels() const noexcept { return patch * side; }
   std::size_t patch_values() const noexcept { return patch * patch * 3; }
+
+  static constexpr std::size_t most_patch = 256, most_side = 256, most_codes = 65536,
+                               most_pixels = 4096;
+  /// Files have no larger grids, so a picture takes at most 192 MiB.
+  bool possible() const noexcept {
+    return patch > 0 && side > 0 && codes > 0 && patch <= most_patch && side <= most_side &&
+           codes <= most_codes && pixels() <= most_pixels;
+  }
 };
 
 /// Sizes that a kind has besides those of the grid, by name.
@@ -81,7 +89,7 @@ struct picture_coder_kind {
 definition_list<picture_coder_kind>& picture_coders();
 
 /// The patches on a side of all pictures. Errors: no pictures, pictures that are no squares of one
-/// size, or a patch that does not divide them.
+/// size, a patch that does not divide them, or more patches than a grid has.
 result<std::size_t> patches_on_a_side(std::span<const picture> pictures, std::size_t patch);
 
 /// The entropy of the codes' frequencies in bits. Requires: codes below `codes`.

@@ -29,7 +29,12 @@ result<std::size_t> patches_on_a_side(std::span<const picture> pictures, std::si
   if (patch == 0 || pixels % patch != 0)
     return failure{"codebook: patches of " + std::to_string(patch) +
                    " pixels do not divide pictures of " + std::to_string(pixels)};
-  return pixels / patch;
+  const auto side = pixels / patch;
+  if (side > coder_grid::most_side)
+    return failure{"codebook: pictures of " + std::to_string(pixels) + " pixels have " +
+                   std::to_string(side) + " patches on a side, and a grid has at most " +
+                   std::to_string(coder_grid::most_side)};
+  return side;
 }
 
 double code_entropy(std::span<const std::vector<token_id>> pictures, std::size_t codes) {

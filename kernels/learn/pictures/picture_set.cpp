@@ -44,23 +44,6 @@ bool names_kind(const picture_set& set) {
   return set.coder->kind() != picture_coders().all().front().name;
 }
 
-std::string packed(const picture_set& set) {
-  const auto& grid = set.coder->grid();
-  json header{{"patch", grid.patch},      {"side", grid.side},
-              {"codes", grid.codes},      {"captions", set.captions},
-              {"held_out", set.held_out}, {"tokenizer", set.words_json}};
-  if (names_kind(set))
-    header["codebook"] = {{"kind", set.coder->kind()}, {"sizes", set.coder->sizes()}};
-  const auto text = header.dump();
-  std::string out;
-  put(out, static_cast<std::uint64_t>(text.size()));
-  out += text;
-  for (const float value : set.coder->values()) put(out, value);
-  for (const auto& codes : set.codes)
-    for (const auto code : codes) put(out, static_cast<std::uint16_t>(code));
-  return out;
-}
-
 /// The header of a file, and what it says of the coder.
 struct read_header {
   coder_grid grid;
@@ -99,11 +82,7 @@ result<read_header> take_header(std::string_view& text, const std::string& name,
     return failure{"its header is no JSON of a set"};
   }
   text.remove_prefix(size);
-  const auto in_range = [](std::size_t value, std::size_t most) {
-    return value > 0 && value <= most;
-  };
-  if (!in_range(out.grid.patch, 256) || !in_range(out.grid.side, 256) ||
-      !in_range(out.grid.codes, 65536) || into.held_out.size() != into.captions.size())
+  if (!out.grid.possible() || into.held_out.size() != into.captions.size())
     return failure{"its sizes make no sense"};
   return out;
 }
@@ -116,31 +95,6 @@ made_coder take_coder(std::string_view& text, const read_header& header, std::si
     if (!std::isfinite(value)) return failure{"its codebook has a value that is not finite"};
   }
   return header.kind->read(header.grid, header.sizes, std::move(values));
-}
-
-result<picture_set> unpacked(std::string_view text, const std::string& name) {
-  const auto damaged = [&](const std::string& what) {
-    return failure{"pictures: '" + name + "' is damaged: " + what};
-  };
-  picture_set out;
-  out.content = hash_of(std::as_bytes(std::span(text)));
-  const auto header = take_header(text, name, out);
-  if (!header) return damaged(header.error());
-  const auto each = header->grid.places(), of_codes = 2 * out.captions.size() * each;
-  if (text.size() < of_codes || (text.size() - of_codes) % sizeof(float) != 0)
-    return damaged("its size does not agree with its header");
-  auto coder = take_coder(text, *header, text.size() - of_codes);
-  if (!coder) return damaged(coder.error());
-  out.coder = std::move(*coder);
-  for (std::size_t p = 0; p < out.captions.size(); ++p) {
-    out.codes.emplace_back();
-    for (std::size_t i = 0; i < each; ++i) {
-      out.codes.back().push_back(take<std::uint16_t>(text));
-      if (static_cast<std::size_t>(out.codes.back().back()) >= header->grid.codes)
-        return damaged("picture " + std::to_string(p) + " has a code that the codebook lacks");
-    }
-  }
-  return out;
 }
 
 } // namespace
@@ -205,8 +159,50 @@ std::vector<std::uint8_t> choose_held_out(std::span<const std::string> captions,
   return out;
 }
 
+std::string text_of(const picture_set& set) {
+  const auto& grid = set.coder->grid();
+  json header{{"patch", grid.patch},      {"side", grid.side},
+              {"codes", grid.codes},      {"captions", set.captions},
+              {"held_out", set.held_out}, {"tokenizer", set.words_json}};
+  if (names_kind(set))
+    header["codebook"] = {{"kind", set.coder->kind()}, {"sizes", set.coder->sizes()}};
+  const auto text = header.dump();
+  std::string out;
+  put(out, static_cast<std::uint64_t>(text.size()));
+  out += text;
+  for (const float value : set.coder->values()) put(out, value);
+  for (const auto& codes : set.codes)
+    for (const auto code : codes) put(out, static_cast<std::uint16_t>(code));
+  return out;
+}
+
+result<picture_set> parse_picture_set(std::string_view text, const std::string& name) {
+  const auto damaged = [&](const std::string& what) {
+    return failure{"pictures: '" + name + "' is damaged: " + what};
+  };
+  picture_set out;
+  out.content = hash_of(std::as_bytes(std::span(text)));
+  const auto header = take_header(text, name, out);
+  if (!header) return damaged(header.error());
+  const auto each = header->grid.places(), of_codes = 2 * out.captions.size() * each;
+  if (text.size() < of_codes || (text.size() - of_codes) % sizeof(float) != 0)
+    return damaged("its size does not agree with its header");
+  auto coder = take_coder(text, *header, text.size() - of_codes);
+  if (!coder) return damaged(coder.error());
+  out.coder = std::move(*coder);
+  for (std::size_t p = 0; p < out.captions.size(); ++p) {
+    out.codes.emplace_back();
+    for (std::size_t i = 0; i < each; ++i) {
+      out.codes.back().push_back(take<std::uint16_t>(text));
+      if (static_cast<std::size_t>(out.codes.back().back()) >= header->grid.codes)
+        return damaged("picture " + std::to_string(p) + " has a code that the codebook lacks");
+    }
+  }
+  return out;
+}
+
 result<void> save(const picture_set& set, const std::filesystem::path& path) {
-  const auto text = packed(set);
+  const auto text = text_of(set);
   std::string out(magic);
   put(out, names_kind(set) ? version : default_version);
   put(out, static_cast<std::uint64_t>(text.size()));
@@ -241,7 +237,7 @@ result<picture_set> load_picture_set(const std::filesystem::path& path) {
           BROTLI_DECODER_RESULT_SUCCESS ||
       got != size)
     return failure{"pictures: '" + path.string() + "' is damaged: its Brotli data cannot be read"};
-  return unpacked(out, path.string());
+  return parse_picture_set(out, path.string());
 }
 
 } // namespace shoal::learn

@@ -57,4 +57,10 @@ result<void> save(const picture_set& set, const std::filesystem::path& path);
 /// (says its fault); a coder of an unknown kind. Never unpacks more than 1 GiB.
 result<picture_set> load_picture_set(const std::filesystem::path& path);
 
+/// The content of the file without its packing.
+std::string text_of(const picture_set& set);
+/// The set with that content; `name` is for errors. Errors: a damaged content (says its fault), a
+/// coder of an unknown kind.
+result<picture_set> parse_picture_set(std::string_view text, const std::string& name);
+
 } // namespace shoal::learn

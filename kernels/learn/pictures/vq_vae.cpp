@@ -206,7 +206,8 @@ picture vq_vae::decode(std::span<const token_id> codes) const {
   const auto patches = decoder_.forward(of_decoder(), rows_of(entries(), sizes_.width, codes));
   auto out = white_picture(sizes_.grid.pixels(), sizes_.grid.pixels());
   each_value(sizes_.grid, [&](std::size_t at, std::size_t place) {
-    out.rgb[at] = std::clamp(patches[place] + grey, 0.0F, 1.0F);
+    // NaN, which the huge values of a strange file give, becomes white.
+    out.rgb[at] = std::max(0.0F, std::min(1.0F, patches[place] + grey));
   });
   return out;
 }

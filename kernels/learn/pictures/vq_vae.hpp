@@ -20,7 +20,7 @@ namespace shoal::learn {
 struct vq_vae_sizes {
   coder_grid grid;
   std::size_t width = 64;              ///< values of an entry
-  std::size_t hidden = 64, blocks = 2; ///< channels and blocks of each network
+  std::size_t hidden = 96, blocks = 2; ///< channels and blocks of each network
 
   grid_shape encoder() const noexcept {
     return {grid.side, 1, grid.patch_values(), hidden, blocks, width};
@@ -79,9 +79,9 @@ private:
 
 struct vq_vae_training {
   std::size_t passes = 40, batch = 32;
-  double learning_rate = 1e-3;            ///< falls to a hundredth of it
-  double commitment = 0.25;               ///< the weight of |z - e|^2
-  double decay = 0.99, dead_below = 0.02; ///< as in moving_codes.hpp
+  double learning_rate = 3e-3;           ///< falls to a hundredth of it
+  double commitment = 0.25;              ///< the weight of |z - e|^2
+  double decay = 0.99, dead_below = 0.1; ///< as in moving_codes.hpp
   std::uint64_t seed = 1;
   std::size_t threads = 1; ///< the result does not depend on them
 };

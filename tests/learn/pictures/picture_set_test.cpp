@@ -4,8 +4,6 @@
 #include "tests/support/reference_data.hpp"
 #include "tests/support/scratch_folder.hpp"
 
-#include <brotli/decode.h>
-#include <brotli/encode.h>
 #include <doctest/doctest.h>
 
 #include <cstring>
@@ -54,29 +52,6 @@ picture_set some_set(std::shared_ptr<const picture_coder> coder = kmeans_of_thre
   return out;
 }
 
-/// The Brotli stream of a file, and a file with another one.
-std::string unpacked(const std::string& file) {
-  std::uint64_t size = 0;
-  std::memcpy(&size, file.data() + 12, sizeof size);
-  std::string out(size, '\0');
-  std::size_t got = size;
-  REQUIRE(BrotliDecoderDecompress(
-              file.size() - 20, reinterpret_cast<const std::uint8_t*>(file.data()) + 20, &got,
-              reinterpret_cast<std::uint8_t*>(out.data())) == BROTLI_DECODER_RESULT_SUCCESS);
-  return out;
-}
-std::string packed(const std::string& text) {
-  std::string out("SHOALPIC\2\0\0\0", 12);
-  const std::uint64_t size = text.size();
-  out.append(reinterpret_cast<const char*>(&size), sizeof size);
-  std::size_t room = BrotliEncoderMaxCompressedSize(text.size()) + 64;
-  std::string stream(room, '\0');
-  REQUIRE(BrotliEncoderCompress(1, 22, BROTLI_MODE_GENERIC, text.size(),
-                                reinterpret_cast<const std::uint8_t*>(text.data()), &room,
-                                reinterpret_cast<std::uint8_t*>(stream.data())));
-  return out + stream.substr(0, room);
-}
-
 } // namespace
 
 TEST_CASE("the parts of a held-out caption are both in captions that remain") {
@@ -119,23 +94,20 @@ TEST_CASE("files with k-means have the version and the bytes of those before oth
   const scratch_folder here;
   REQUIRE(save(some_set(), here.path / "s").ok());
   CHECK(contents_of(here.path / "s")[8] == 1);
-  CHECK(unpacked(contents_of(here.path / "s")).find("codebook") == std::string::npos);
+  CHECK(text_of(some_set()).find("codebook") == std::string::npos);
   REQUIRE(save(some_set(vq_vae_of_three()), here.path / "v").ok());
   CHECK(contents_of(here.path / "v")[8] == 2);
 }
 
 TEST_CASE("a file whose codebook is of another kind or size is refused with its fault") {
-  const scratch_folder here;
-  REQUIRE(save(some_set(vq_vae_of_three()), here.path / "s").ok());
-  const auto whole = unpacked(contents_of(here.path / "s"));
+  const auto whole = text_of(some_set(vq_vae_of_three()));
+  REQUIRE(parse_picture_set(whole, "t").ok());
   const auto error_of = [&](const std::string& text) {
-    here.write("t", packed(text));
-    const auto read = load_picture_set(here.path / "t");
+    const auto read = parse_picture_set(text, "t");
     REQUIRE(!read.ok());
     CHECK(read.error().find('\n') == std::string::npos);
     return read.error();
   };
-  REQUIRE(load_picture_set(here.path / "s").ok());
   const auto changed = [&](const std::string& from, const std::string& to) {
     auto text = whole;
     const auto at = text.find(from);
@@ -154,12 +126,13 @@ TEST_CASE("a file whose codebook is of another kind or size is refused with its 
   refused("vq_vae", "vq_gan", "of the kind 'vq_gan'; this program has kmeans, vq_vae");
   refused("vq_vae", "kmeans", "its size does not agree with its header");
   refused("\"hidden\"", "\"hid\"", "its codebook has no size 'hidden'");
-  refused("\"hidden\":64", "\"hidden\":0", "has the size 'hidden' 0, which is not from 1 to 1024");
-  refused("\"hidden\":64", "\"hidden\":65", "its size does not agree with its header");
+  refused("\"hidden\":96", "\"hidden\":0", "has the size 'hidden' 0, which is not from 1 to 1024");
+  refused("\"hidden\":96", "\"hidden\":97", "its size does not agree with its header");
   refused("\"blocks\":2", "\"blocks\":-1", "has the size 'blocks' 18446744073709551615");
   refused("\"blocks\":2", "\"blocks\":\"2\"", "its header is no JSON of a set");
   refused("\"sizes\":{", "\"sizes\":7,\"s\":{", "its header is no JSON of a set");
   refused("\"side\":2", "\"side\":300", "its sizes make no sense");
+  refused("\"patch\":1", "\"patch\":2049", "its sizes make no sense");
   refused("\"side\":2", "\"side\":256", "its size does not agree with its header");
   refused("\"patch\":1", "\"patch\":2", "its size does not agree with its header");
   refused("\"codes\":3", "\"codes\":2", "its size does not agree with its header");
@@ -176,8 +149,7 @@ TEST_CASE("a file whose codebook is of another kind or size is refused with its 
   for (std::size_t at = 0; at < 8 + header; at += 3) {
     auto other = whole;
     other[at] = static_cast<char>(other[at] ^ 9);
-    here.write("t", packed(other));
-    (void)load_picture_set(here.path / "t");
+    (void)parse_picture_set(other, "t");
   }
 }
 
