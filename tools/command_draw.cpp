@@ -104,7 +104,7 @@ std::vector<learn::picture> best_pictures(const draw_arguments& a, const learn::
     if (ranker != nullptr)
       order = learn::ranked(*ranker, learn::caption_tokens(data, caption), drawn);
     order.resize(std::min<std::size_t>(a.best, order.size()));
-    for (const auto i : order) out.push_back(data.set().book.decode(drawn[i]));
+    for (const auto i : order) out.push_back(data.set().coder->decode(drawn[i]));
   }
   return out;
 }

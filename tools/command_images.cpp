@@ -1,6 +1,6 @@
 // shoal images prepare, info, show: pictures with captions as codes that a model can learn.
 #include "kernels/learn/pictures/caption_table.hpp"
-#include "kernels/learn/pictures/codebook.hpp"
+#include "kernels/learn/pictures/picture_coder.hpp"
 #include "kernels/learn/pictures/picture_set.hpp"
 #include "kernels/learn/pictures/png_file.hpp"
 #include "kernels/learn/tokenizer/train_tokenizer.hpp"
@@ -18,6 +18,7 @@
 #include <memory>
 #include <string>
 #include <system_error>
+#include <thread>
 #include <vector>
 
 namespace shoal::tools {
@@ -26,7 +27,10 @@ namespace {
 
 struct images_arguments {
   std::string folder, table, out, file_column = "file", caption_column = "caption", search;
-  std::uint64_t size = 32, patch = 4, codes = 512, vocabulary = 1000, passes = 12, seed = 1;
+  std::string codebook = learn::picture_coders().all().front().name;
+  std::uint64_t size = 32, patch = 4, codes = 512, vocabulary = 1000, seed = 1;
+  std::uint64_t passes = 0; ///< 0: those of the kind of codebook
+  std::size_t threads = 0;  ///< 0: one for each core
   std::uint64_t shortest = 3, most = 16;
   double aspect = 2, held_out = 0.1;
 };
@@ -73,7 +77,7 @@ double psnr_of(const learn::picture_set& set, const std::vector<learn::picture>&
                const std::vector<std::size_t>& places) {
   double error = 0;
   for (const auto i : places)
-    error += learn::squared_error(pictures[i], set.book.decode(set.codes[i])) /
+    error += learn::squared_error(pictures[i], set.coder->decode(set.codes[i])) /
              static_cast<double>(places.size());
   return learn::psnr(error);
 }
@@ -93,6 +97,16 @@ result<learn::tokenizer_description> words_of(const std::vector<std::string>& ca
   return std::move(*trained);
 }
 
+/// Learns the chosen kind of codebook from these pictures.
+learn::made_coder coder_of(const images_arguments& a, const std::vector<learn::picture>& pictures) {
+  const auto& kind = *learn::picture_coders().find(a.codebook);
+  learn::coder_training options{a.patch, a.codes, a.passes > 0 ? a.passes : kind.passes, a.seed};
+  options.threads = a.threads > 0 ? a.threads : std::thread::hardware_concurrency();
+  return kind.train(pictures, options, [&](std::size_t pass, double quality) {
+    fmt::print(stderr, "pass {} of {}: {:.2f} dB\n", pass, options.passes, quality);
+  });
+}
+
 int prepare(const images_arguments& a) {
   auto read = read_pictures(a);
   if (!read) return fail(read.error());
@@ -108,13 +122,10 @@ int prepare(const images_arguments& a) {
   auto words = words_of(captions, a.vocabulary);
   if (!words) return fail(words.error());
   if (const auto used = set.use_words(std::move(*words)); !used) return fail(used.error());
-  auto book = learn::train_codebook(
-      trained, {a.patch, a.codes, a.passes, a.seed}, [&](std::size_t pass, double quality) {
-        fmt::print(stderr, "pass {} of {}: {:.2f} dB\n", pass, a.passes, quality);
-      });
-  if (!book) return fail(book.error());
-  set.book = std::move(*book);
-  for (const auto& one : read->pictures) set.codes.push_back(set.book.encode(one));
+  auto coder = coder_of(a, trained);
+  if (!coder) return fail(coder.error());
+  set.coder = std::move(*coder);
+  for (const auto& one : read->pictures) set.codes.push_back(set.coder->encode(one));
   if (const auto saved = learn::save(set, a.out); !saved) return fail(saved.error());
 
   const auto seen = set.places(false), unseen = set.places(true);
@@ -124,15 +135,15 @@ int prepare(const images_arguments& a) {
     longest = std::max(longest, tokens);
     cut += tokens > a.most ? 1 : 0;
   }
-  const auto count = set.captions.size(), codes = set.book.side * set.book.side;
+  const auto count = set.captions.size(), codes = set.coder->grid().places();
   const auto bits = std::ceil(std::log2(static_cast<double>(a.codes)));
   std::error_code error;
   fmt::print("{}: {} pictures of {} x {}, {} of them held out\n", a.out, count, a.size, a.size,
              unseen.size());
   fmt::print("  left out              {} with a short caption, {} that are too long or too wide\n",
              read->short_captions, read->long_shapes);
-  fmt::print("  codes                 {} x {} of {}, entropy {:.2f} bits\n", set.book.side,
-             set.book.side, a.codes, learn::code_entropy(set.codes, a.codes));
+  fmt::print("  codes                 {} x {} of {}, entropy {:.2f} bits\n", set.coder->grid().side,
+             set.coder->grid().side, a.codes, learn::code_entropy(set.codes, a.codes));
   fmt::print("  PSNR                  {:.2f} dB", psnr_of(set, read->pictures, seen));
   if (!unseen.empty())
     fmt::print(", held-out pictures {:.2f} dB", psnr_of(set, read->pictures, unseen));
@@ -150,8 +161,11 @@ int info(const images_arguments& a) {
   if (!set) return fail(set.error());
   fmt::print("{}\n  pictures              {}, {} of them held out\n", a.folder,
              set->captions.size(), set->places(true).size());
-  fmt::print("  codes                 {} x {} of {}, patches of {} x {} pixels\n", set->book.side,
-             set->book.side, set->book.codes(), set->book.patch, set->book.patch);
+  const auto& grid = set->coder->grid();
+  fmt::print("  codes                 {} x {} of {}, patches of {} x {} pixels\n", grid.side,
+             grid.side, grid.codes, grid.patch, grid.patch);
+  fmt::print("  codebook              {}, {} values\n", set->coder->kind(),
+             set->coder->values().size());
   fmt::print("  tokens                {}\n  content               {}\n", set->words->vocabulary(),
              set->content.hex());
   return exit_ok;
@@ -163,7 +177,7 @@ int show(const images_arguments& a) {
   std::vector<learn::picture> found;
   for (std::size_t i = 0; i < set->captions.size() && found.size() < a.most; ++i)
     if (set->captions[i].find(a.search) != std::string::npos) {
-      found.push_back(set->book.decode(set->codes[i]));
+      found.push_back(set->coder->decode(set->codes[i]));
       fmt::print("{}{}\n", set->captions[i], set->held_out[i] != 0 ? " (held out)" : "");
     }
   if (found.empty())
@@ -191,7 +205,7 @@ void add_images(CLI::App& app, action& chosen) {
         ->capture_default_str()
         ->check(CLI::Range(least, most));
   };
-  const auto text = [](CLI::App* to, const char* name, std::string& into, const char* what,
+  const auto text = [](CLI::App* to, const char* name, std::string& into, const std::string& what,
                        const char* type) {
     return to->add_option(name, into, what)->type_name(type);
   };
@@ -210,7 +224,28 @@ void add_images(CLI::App& app, action& chosen) {
   number(prepares, "--patch", a->patch, "pixels on a side of the patch of a code", 1, 256);
   number(prepares, "--codes", a->codes, "entries of the codebook", 2, 65536);
   number(prepares, "--vocab", a->vocabulary, "tokens of the captions", 8, 1'000'000);
-  number(prepares, "--passes", a->passes, "passes of k-means", 1, 1000);
+  std::string kinds, passes;
+  std::vector<std::string> names;
+  for (const auto& kind : learn::picture_coders().all()) {
+    kinds += fmt::format("{}{} ({})", kinds.empty() ? "" : ", ", kind.name, kind.meaning);
+    names.push_back(kind.name);
+    passes += fmt::format("{}{} for {}", passes.empty() ? "" : ", ", kind.passes, kind.name);
+  }
+  text(prepares, "--codebook", a->codebook, "how codes are learnt: " + kinds, "KIND")
+      ->capture_default_str()
+      ->check(CLI::IsMember(names));
+  prepares
+      ->add_option(
+          "--passes", a->passes,
+          fmt::format("passes over the pictures that learn the codebook (default: {})", passes))
+      ->type_name("N")
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{10000}));
+  prepares
+      ->add_option("-j,--threads", a->threads,
+                   "threads that learn a vq_vae, which is the same with any number (default: one "
+                   "for each core)")
+      ->type_name("N")
+      ->check(CLI::Range(1u, 1024u));
   number(prepares, "--shortest", a->shortest, "bytes of a caption, at least", 1, 1000);
   number(prepares, "--seed", a->seed, "seed of the codebook and of the held-out pictures", 0,
          std::uint64_t{1} << 62);

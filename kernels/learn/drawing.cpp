@@ -16,7 +16,7 @@ namespace {
 /// Nats for each code of the pictures at `places`, if each position has its own frequencies.
 double position_unigram(const picture_samples& data, std::span<const std::size_t> places) {
   constexpr double prior = 10; // pictures
-  const auto codes = data.set().book.codes(), length = data.set().book.side * data.set().book.side;
+  const auto codes = data.set().coder->grid().codes, length = data.set().coder->grid().places();
   std::vector<double> all(codes, 1.0), each(codes * length);
   double total = static_cast<double>(codes), pictures = 0;
   for (const auto i : data.set().places(false)) {
@@ -195,9 +195,9 @@ drawn_score score_drawn(const dalle& model, std::span<const float> parameters,
                         const sampling_options& options, const contrastive_pair& ranker,
                         std::uint64_t seed) {
   const auto places = judged_places(data, how.among);
-  const auto& book = data.set().book;
+  const auto& coder = *data.set().coder;
   std::vector<picture> right;
-  for (const auto i : places) right.push_back(book.decode(data.set().codes[i]));
+  for (const auto i : places) right.push_back(coder.decode(data.set().codes[i]));
   drawn_score out;
   out.among = places.size();
   out.asked = std::min(how.asked, out.among);
@@ -221,7 +221,7 @@ drawn_score score_drawn(const dalle& model, std::span<const float> parameters,
           drawn.begin() + static_cast<std::ptrdiff_t>((i - begin) * count),
           drawn.begin() + static_cast<std::ptrdiff_t>((i - begin + 1) * count));
       const auto judge = [&](std::size_t which, judgement& into) {
-        const auto one = book.decode(own[which]);
+        const auto one = coder.decode(own[which]);
         std::vector<double> errors;
         for (const auto& other : right) errors.push_back(squared_error(one, other));
         const auto nearest = std::min_element(errors.begin(), errors.end()) - errors.begin();

@@ -30,8 +30,8 @@ result<picture_samples> picture_samples::make(picture_set set, const dalle_confi
   };
   for (const auto& [name, wanted, found] :
        {pair{"vocabulary", config.text_vocabulary, set.words->vocabulary()},
-        pair{"codes", config.codes, static_cast<std::int64_t>(set.book.codes())},
-        pair{"side", config.side, static_cast<std::int64_t>(set.book.side)}})
+        pair{"codes", config.codes, static_cast<std::int64_t>(set.coder->grid().codes)},
+        pair{"side", config.side, static_cast<std::int64_t>(set.coder->grid().side)}})
     if (wanted != found)
       return failure{"pictures: the prepared file has " + std::string(name) + " " +
                      std::to_string(found) + ", and workload." + name + " is " +

@@ -140,7 +140,7 @@ private:
     learn::use_one_thread();
     std::vector<learn::picture> drawn;
     for (const auto& caption : captions)
-      drawn.push_back(samples_->set().book.decode(
+      drawn.push_back(samples_->set().coder->decode(
           learn::drawn_codes(work_->model(), state.parameters.floats(), *samples_, caption, 1,
                              learn::published_sampling, scenario_.seed)
               .front()));

@@ -1,11 +1,15 @@
 // Writes what the corpora begin with and nobody can type: messages, frames, records, certificates,
-// checkpoints, codes. From the root of the repository. Keys and certificates are new each time, in
-// tests/fuzz/swarm_certificates.hpp, too; the private key in the corpus is nobody's.
+// checkpoints, codes, prepared pictures. From the root of the repository. Keys and certificates are
+// new each time, in tests/fuzz/swarm_certificates.hpp, too; the private key in the corpus is
+// nobody's.
 #include "actors/all_messages.hpp"
 #include "actors/messages.hpp"
 #include "kernels/compress/codec.hpp"
 #include "kernels/compress/top_k.hpp"
 #include "kernels/learn/checkpoint.hpp"
+#include "kernels/learn/pictures/picture_set.hpp"
+#include "kernels/learn/pictures/vq_vae.hpp"
+#include "kernels/learn/tokenizer/train_tokenizer.hpp"
 #include "kernels/learn/transformer_description.hpp"
 #include "netem/coordinator.hpp"
 #include "netem/fabric.hpp"
@@ -401,6 +405,33 @@ void talk() {
   }
 }
 
+// ---- prepared pictures
+
+void prepared_pictures() {
+  const auto add = [](const char* name, const std::shared_ptr<const learn::picture_coder>& coder) {
+    learn::picture_set set;
+    set.coder = coder;
+    set.captions = {"red heart", "ear: dark"};
+    set.codes = {{0, 1, 2, 1}, {2, 2, 0, 0}};
+    set.held_out = {0, 1};
+    const auto pipeline = learn::albert_pipeline(learn::text_rules::general, true);
+    learn::word_counts words(pipeline);
+    for (const auto& caption : set.captions) words.add(caption);
+    learn::unigram_training options;
+    options.vocabulary = 16;
+    if (!set.use_words(std::move(*learn::train_tokenizer(words, pipeline, options)))) return;
+    const auto text = learn::text_of(set);
+    write("pictures", name, text);
+    write("pictures", std::string(name) + ".cut", std::string_view(text).substr(0, 200));
+  };
+  const auto& kinds = learn::picture_coders();
+  const learn::coder_grid grid{2, 2, 3};
+  add("kmeans", *kinds.find("kmeans")->read(grid, {}, std::vector<float>(3 * 12, 0.5F)));
+  const learn::vq_vae model({grid, 2, 3, 1}, 1);
+  add("vq_vae", *kinds.find("vq_vae")->read(grid, {{"width", 2}, {"hidden", 3}, {"blocks", 1}},
+                                            model.values()));
+}
+
 /// Writes the shape of the group, then a deed for each message of the hostile member.
 void lies() {
   for (unsigned shape = 0; shape < 16; ++shape) {
@@ -420,6 +451,7 @@ int main() {
   certificates();
   checkpoints();
   codes();
+  prepared_pictures();
   reports();
   requests();
   talk();

@@ -18,8 +18,8 @@ namespace shoal::fuzz {
 // clang-format off
 #define SHOAL_FUZZ_TARGETS(X)                                                                      \
   X(certificates) X(checkpoint) X(codecs) X(completions) X(dht_records) X(frames) X(http)          \
-  X(liars) X(llama2c) X(messages) X(model_config) X(node_report) X(safetensors) X(scenario)        \
-  X(strangers) X(tokenizer_json) X(traces) X(yaml)
+  X(liars) X(llama2c) X(messages) X(model_config) X(node_report) X(pictures) X(safetensors)         \
+  X(scenario) X(strangers) X(tokenizer_json) X(traces) X(yaml)
 // clang-format on
 
 using bytes = std::span<const std::byte>;

@@ -69,6 +69,32 @@ TEST_CASE("images: wrong input gets one line that says what to do") {
   here.paint();
   CHECK(here.run("images prepare png --vocab 9 --size 8 --codes 8 -o x")
             .has("choose another --vocab"));
+  CHECK(here.run("images prepare png --codebook vq_gan -o x").has("not in {kmeans,vq_vae}"));
+  CHECK(here.run("images prepare png --codebook vq_vae --size 8 --patch 3 --vocab 28 -o x").text ==
+        "error: codebook: patches of 3 pixels do not divide pictures of 8\n");
+}
+
+TEST_CASE("images: a VQ-VAE learns the codes of a folder, the same with any number of threads") {
+  const desk here;
+  here.paint();
+  const auto prepare = [&](const std::string& more) {
+    const auto out = here.run("images prepare png --held-out 0 --codebook vq_vae " + more + small);
+    REQUIRE_MESSAGE(out.status == 0, out.text);
+    return out;
+  };
+  const auto first = prepare("--threads 1 ");
+  CHECK(first.has("pass 4 of 4: "));
+  CHECK(first.has("codes                 4 x 4 of 5, entropy "));
+  CHECK(first.has("PSNR "));
+  const auto info = here.run("images info p.pictures");
+  CHECK(info.has("4 x 4 of 5, patches of 2 x 2 pixels"));
+  CHECK(info.has("codebook              vq_vae, "));
+  prepare("--threads 3 ");
+  CHECK(here.run("images info p.pictures").text == info.text);
+  prepare("--seed 2 ");
+  CHECK(here.run("images info p.pictures").text != info.text);
+  REQUIRE(here.run("images show p.pictures 'red left' -o sheet.png").status == 0);
+  CHECK(shoal::learn::read_png(here.path / "sheet.png").ok());
 }
 
 #if SHOAL_WITH_LEARN
@@ -152,6 +178,35 @@ TEST_CASE("draw: two peers learn bars and what they draw has the colour and side
   CHECK(here.run("draw run red").has("are not those that the model was trained with"));
   std::filesystem::remove(here.path / "p.pictures");
   CHECK(here.run("draw run red").has("; --pictures FILE names another file"));
+}
+
+TEST_CASE("draw: a model of the codes of a VQ-VAE draws through its decoder") {
+  const desk here;
+  here.paint();
+  here.write("s.yaml", scenario);
+  const auto prepared = here.run("images prepare png --held-out 0 --codebook vq_vae --size 8 "
+                                 "--patch 2 --codes 5 --vocab 28 --passes 40 -o p.pictures");
+  REQUIRE_MESSAGE(prepared.status == 0, prepared.text);
+  const auto run = here.run("run s.yaml --out run --no-baseline");
+  REQUIRE_MESSAGE(run.status == 0, run.text);
+  const auto drawn =
+      here.run("draw run 'bar: red left' --count 1 --best 1 --temperature 0 -o d.png");
+  REQUIRE_MESSAGE(drawn.status == 0, drawn.text);
+  const auto sheet = shoal::learn::read_png(here.path / "d.png");
+  REQUIRE(sheet.ok());
+  CHECK(left_of_right(*sheet, 1) < -0.1);
+  CHECK(left_of_right(*sheet, 0) > left_of_right(*sheet, 1) + 0.1);
+  const auto strip = shoal::learn::read_png(here.path / "run/checkpoints/epoch-30.png");
+  REQUIRE(strip.ok());
+  CHECK(strip->height == 2 * 10 + 2);
+  const auto scored = here.run("draw run --score --among 4 --asked 3 --count 2 --passes 20");
+  REQUIRE_MESSAGE(scored.status == 0, scored.text);
+  CHECK_MESSAGE(scored.has("in its pixels, for 3 captions"), scored.text);
+  // A file whose decoder is another one is not that of the run.
+  REQUIRE(
+      here.run(std::string("images prepare png --held-out 0 --codebook vq_vae ") + small).status ==
+      0);
+  CHECK(here.run("draw run red").has("are not those that the model was trained with"));
 }
 
 TEST_CASE("draw: the swarm of scenarios/ttt begins to learn emoji") {

@@ -2,10 +2,10 @@
 
 #include "kernels/base/check.hpp"
 #include "kernels/base/rng.hpp"
+#include "kernels/learn/pictures/nearest_entry.hpp"
+#include "kernels/learn/pictures/picture_coder.hpp"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 #include <map>
 #include <string>
 
@@ -19,44 +19,6 @@ void copy_patch(const picture& from, std::size_t patch, std::size_t r, std::size
     out = std::copy_n(from.rgb.begin() + static_cast<std::ptrdiff_t>(
                                              3 * ((r * patch + y) * from.width + c * patch)),
                       3 * patch, out);
-}
-
-/// Entries as columns, so that one pass over them fills whole vector registers.
-class nearest_entry {
-public:
-  nearest_entry(std::span<const float> entries, std::size_t width)
-      : width_(width), count_(entries.size() / width), columns_(entries.size()), half_(count_),
-        scores_(count_) {
-    for (std::size_t k = 0; k < count_; ++k)
-      for (std::size_t i = 0; i < width; ++i) {
-        const float value = entries[k * width + i];
-        columns_[i * count_ + k] = value;
-        half_[k] += value * value / 2;
-      }
-  }
-
-  /// The nearest entry to x: the smallest |c|^2 / 2 - x c.
-  std::size_t find(const float* x) {
-    std::copy(half_.begin(), half_.end(), scores_.begin());
-    float* scores = scores_.data();
-    for (std::size_t i = 0; i < width_; ++i) {
-      const float value = x[i];
-      const float* column = columns_.data() + i * count_;
-      for (std::size_t k = 0; k < count_; ++k) scores[k] -= value * column[k];
-    }
-    return static_cast<std::size_t>(std::min_element(scores_.begin(), scores_.end()) -
-                                    scores_.begin());
-  }
-
-private:
-  std::size_t width_, count_;
-  std::vector<float> columns_, half_, scores_;
-};
-
-double distance(const float* a, const float* b, std::size_t width) {
-  float sum = 0;
-  for (std::size_t i = 0; i < width; ++i) sum += (a[i] - b[i]) * (a[i] - b[i]);
-  return sum;
 }
 
 /// Different patches and how often each occurs.
@@ -84,27 +46,6 @@ patch_counts count_patches(std::span<const picture> pictures, std::size_t patch)
         out.counts[place->second] += 1;
       }
   return out;
-}
-
-std::vector<float> first_entries(const patch_counts& patches, std::size_t codes, rng& random) {
-  std::vector<float> out;
-  std::vector<double> far(patches.size(), std::numeric_limits<double>::infinity());
-  std::size_t chosen = random.below(patches.size());
-  for (;;) {
-    out.insert(out.end(), patches[chosen], patches[chosen] + patches.width);
-    if (out.size() == codes * patches.width) return out;
-    double total = 0;
-    for (std::size_t i = 0; i < patches.size(); ++i) {
-      far[i] = std::min(far[i], distance(patches[i], patches[chosen], patches.width));
-      total += patches.counts[i] * far[i];
-    }
-    double left = random.uniform() * total;
-    for (std::size_t i = 0; i < patches.size(); ++i) {
-      if (far[i] <= 0) continue;
-      chosen = i; // the last one, should rounding leave a rest
-      if ((left -= patches.counts[i] * far[i]) < 0) break;
-    }
-  }
 }
 
 } // namespace
@@ -140,30 +81,25 @@ picture codebook::decode(std::span<const token_id> codes) const {
 
 result<codebook> train_codebook(std::span<const picture> pictures, const codebook_training& options,
                                 const std::function<void(std::size_t, double)>& progress) {
-  if (pictures.empty()) return failure{"codebook: there are no pictures to learn from"};
-  const auto pixels = pictures[0].width;
-  for (const auto& one : pictures)
-    if (one.width != pixels || one.height != pixels)
-      return failure{"codebook: pictures must be squares of one size"};
-  if (options.patch == 0 || pixels % options.patch != 0)
-    return failure{"codebook: patches of " + std::to_string(options.patch) +
-                   " pixels do not divide pictures of " + std::to_string(pixels)};
+  const auto side = patches_on_a_side(pictures, options.patch);
+  if (!side) return failure{side.error()};
   const auto patches = count_patches(pictures, options.patch);
   if (patches.size() < options.codes || options.codes == 0)
     return failure{"codebook: the pictures have " + std::to_string(patches.size()) +
                    " different patches, which give no " + std::to_string(options.codes) +
                    " codes; ask for fewer"};
   auto random = stream(options.seed, "codebook");
-  codebook out{options.patch, pixels / options.patch, {}};
-  out.entries = first_entries(patches, options.codes, random);
+  codebook out{options.patch, *side, {}};
   const auto width = out.width();
+  out.entries = spread_entries(patches.values, patches.counts, width, options.codes, random);
   for (std::size_t pass = 1; pass <= options.passes; ++pass) {
     nearest_entry nearest(out.entries, width);
     std::vector<double> sums(out.entries.size()), counts(options.codes), errors(patches.size());
     double error = 0, total = 0;
     for (std::size_t i = 0; i < patches.size(); ++i) {
       const auto k = nearest.find(patches[i]);
-      errors[i] = patches.counts[i] * distance(patches[i], out.entries.data() + k * width, width);
+      errors[i] =
+          patches.counts[i] * squared_distance(patches[i], out.entries.data() + k * width, width);
       error += errors[i];
       total += patches.counts[i];
       counts[k] += patches.counts[i];
@@ -183,19 +119,6 @@ result<codebook> train_codebook(std::span<const picture> pictures, const codeboo
     }
     if (progress) progress(pass, psnr(error / (total * static_cast<double>(width))));
   }
-  return out;
-}
-
-double code_entropy(std::span<const std::vector<token_id>> pictures, std::size_t codes) {
-  std::vector<double> counts(codes);
-  double total = 0, out = 0;
-  for (const auto& one : pictures)
-    for (const auto code : one) {
-      counts[static_cast<std::size_t>(code)] += 1;
-      total += 1;
-    }
-  for (const double count : counts)
-    if (count > 0) out -= count / total * std::log2(count / total);
   return out;
 }
 

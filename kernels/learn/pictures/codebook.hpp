@@ -1,5 +1,4 @@
-// A codebook of square patches: the code of a patch is its nearest entry. It stands in for a VQ-GAN
-// and is learnt by k-means.
+// A codebook of square patches: the code of a patch is its nearest entry. It is learnt by k-means.
 //   start: entries drawn one by one, each with probability proportional to its squared distance
 //     from the earlier ones
 //   pass: each patch goes to its nearest entry, and each entry becomes the mean of its patches. An
@@ -46,8 +45,5 @@ struct codebook_training {
 /// them, or fewer different patches than codes.
 result<codebook> train_codebook(std::span<const picture> pictures, const codebook_training& options,
                                 const std::function<void(std::size_t, double)>& progress = {});
-
-/// The entropy of the codes' frequencies in bits. Requires: codes below `codes`.
-double code_entropy(std::span<const std::vector<token_id>> pictures, std::size_t codes);
 
 } // namespace shoal::learn

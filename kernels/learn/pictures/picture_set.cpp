@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <map>
 #include <numeric>
@@ -21,7 +22,7 @@ namespace {
 using nlohmann::json;
 
 constexpr std::string_view magic = "SHOALPIC";
-constexpr std::uint32_t version = 1;
+constexpr std::uint32_t default_version = 1, version = 2;
 constexpr std::size_t head_bytes = 20;
 constexpr std::uint64_t most_bytes = std::uint64_t{1} << 30;
 
@@ -38,65 +39,62 @@ T take(std::string_view& from) {
   return out;
 }
 
-std::string packed(const picture_set& set) {
-  const json header{{"patch", set.book.patch},   {"side", set.book.side},
-                    {"codes", set.book.codes()}, {"captions", set.captions},
-                    {"held_out", set.held_out},  {"tokenizer", set.words_json}};
-  const auto text = header.dump();
-  std::string out;
-  put(out, static_cast<std::uint64_t>(text.size()));
-  out += text;
-  for (const float value : set.book.entries) put(out, value);
-  for (const auto& codes : set.codes)
-    for (const auto code : codes) put(out, static_cast<std::uint16_t>(code));
+/// Files of the default kind do not name it.
+bool names_kind(const picture_set& set) {
+  return set.coder->kind() != picture_coders().all().front().name;
+}
+
+/// The header of a file, and what it says of the coder.
+struct read_header {
+  coder_grid grid;
+  const picture_coder_kind* kind = &picture_coders().all().front();
+  coder_sizes sizes;
+};
+
+/// Sets the captions and their tokenizer. Errors: the header's fault.
+result<read_header> take_header(std::string_view& text, const std::string& name,
+                                picture_set& into) {
+  if (text.size() < 8) return failure{"it ends in its header"};
+  const auto size = take<std::uint64_t>(text);
+  if (size > text.size()) return failure{"it ends in its header"};
+  read_header out;
+  try {
+    const auto header = json::parse(text.substr(0, size));
+    out.grid = {header.at("patch").get<std::size_t>(), header.at("side").get<std::size_t>(),
+                header.at("codes").get<std::size_t>()};
+    if (header.contains("codebook")) {
+      const auto& codebook = header.at("codebook");
+      const auto& kind = codebook.at("kind").get_ref<const std::string&>();
+      out.kind = picture_coders().find(kind);
+      if (out.kind == nullptr)
+        return failure{"its codebook is of the kind '" + kind + "'; this program has " +
+                       picture_coders().names()};
+      out.sizes = codebook.at("sizes").get<coder_sizes>();
+    }
+    into.captions = header.at("captions").get<std::vector<std::string>>();
+    into.held_out = header.at("held_out").get<std::vector<std::uint8_t>>();
+    auto description =
+        parse_tokenizer_json(header.at("tokenizer").get_ref<const std::string&>(), name);
+    if (!description) return failure{description.error()};
+    if (const auto words = into.use_words(std::move(*description)); !words)
+      return failure{words.error()};
+  } catch (const json::exception&) {
+    return failure{"its header is no JSON of a set"};
+  }
+  text.remove_prefix(size);
+  if (!out.grid.possible() || into.held_out.size() != into.captions.size())
+    return failure{"its sizes make no sense"};
   return out;
 }
 
-result<picture_set> unpacked(std::string_view text, const std::string& name) {
-  const auto damaged = [&](const std::string& what) {
-    return failure{"pictures: '" + name + "' is damaged: " + what};
-  };
-  picture_set out;
-  out.content = hash_of(std::as_bytes(std::span(text)));
-  if (text.size() < 8) return damaged("it ends in its header");
-  const auto size = take<std::uint64_t>(text);
-  if (size > text.size()) return damaged("it ends in its header");
-  std::size_t codes = 0;
-  try {
-    const auto header = json::parse(text.substr(0, size));
-    out.book.patch = header.at("patch").get<std::size_t>();
-    out.book.side = header.at("side").get<std::size_t>();
-    codes = header.at("codes").get<std::size_t>();
-    out.captions = header.at("captions").get<std::vector<std::string>>();
-    out.held_out = header.at("held_out").get<std::vector<std::uint8_t>>();
-    auto description =
-        parse_tokenizer_json(header.at("tokenizer").get_ref<const std::string&>(), name);
-    if (!description) return damaged(description.error());
-    if (const auto words = out.use_words(std::move(*description)); !words)
-      return damaged(words.error());
-  } catch (const json::exception&) {
-    return damaged("its header is no JSON of a set");
+/// Everything between the header and the codes. Errors: the values' fault.
+made_coder take_coder(std::string_view& text, const read_header& header, std::size_t bytes) {
+  std::vector<float> values(bytes / sizeof(float));
+  for (auto& value : values) {
+    value = take<float>(text);
+    if (!std::isfinite(value)) return failure{"its codebook has a value that is not finite"};
   }
-  text.remove_prefix(size);
-  const auto in_range = [](std::size_t value, std::size_t most) {
-    return value > 0 && value <= most;
-  };
-  if (!in_range(out.book.patch, 256) || !in_range(out.book.side, 256) || !in_range(codes, 65536) ||
-      out.held_out.size() != out.captions.size())
-    return damaged("its sizes make no sense");
-  const auto values = codes * out.book.width(), each = out.book.side * out.book.side;
-  if (text.size() != 4 * values + 2 * out.captions.size() * each)
-    return damaged("its size does not agree with its header");
-  for (std::size_t i = 0; i < values; ++i) out.book.entries.push_back(take<float>(text));
-  for (std::size_t p = 0; p < out.captions.size(); ++p) {
-    out.codes.emplace_back();
-    for (std::size_t i = 0; i < each; ++i) {
-      out.codes.back().push_back(take<std::uint16_t>(text));
-      if (static_cast<std::size_t>(out.codes.back().back()) >= codes)
-        return damaged("picture " + std::to_string(p) + " has a code that the codebook lacks");
-    }
-  }
-  return out;
+  return header.kind->read(header.grid, header.sizes, std::move(values));
 }
 
 } // namespace
@@ -161,10 +159,52 @@ std::vector<std::uint8_t> choose_held_out(std::span<const std::string> captions,
   return out;
 }
 
+std::string text_of(const picture_set& set) {
+  const auto& grid = set.coder->grid();
+  json header{{"patch", grid.patch},      {"side", grid.side},
+              {"codes", grid.codes},      {"captions", set.captions},
+              {"held_out", set.held_out}, {"tokenizer", set.words_json}};
+  if (names_kind(set))
+    header["codebook"] = {{"kind", set.coder->kind()}, {"sizes", set.coder->sizes()}};
+  const auto text = header.dump();
+  std::string out;
+  put(out, static_cast<std::uint64_t>(text.size()));
+  out += text;
+  for (const float value : set.coder->values()) put(out, value);
+  for (const auto& codes : set.codes)
+    for (const auto code : codes) put(out, static_cast<std::uint16_t>(code));
+  return out;
+}
+
+result<picture_set> parse_picture_set(std::string_view text, const std::string& name) {
+  const auto damaged = [&](const std::string& what) {
+    return failure{"pictures: '" + name + "' is damaged: " + what};
+  };
+  picture_set out;
+  out.content = hash_of(std::as_bytes(std::span(text)));
+  const auto header = take_header(text, name, out);
+  if (!header) return damaged(header.error());
+  const auto each = header->grid.places(), of_codes = 2 * out.captions.size() * each;
+  if (text.size() < of_codes || (text.size() - of_codes) % sizeof(float) != 0)
+    return damaged("its size does not agree with its header");
+  auto coder = take_coder(text, *header, text.size() - of_codes);
+  if (!coder) return damaged(coder.error());
+  out.coder = std::move(*coder);
+  for (std::size_t p = 0; p < out.captions.size(); ++p) {
+    out.codes.emplace_back();
+    for (std::size_t i = 0; i < each; ++i) {
+      out.codes.back().push_back(take<std::uint16_t>(text));
+      if (static_cast<std::size_t>(out.codes.back().back()) >= header->grid.codes)
+        return damaged("picture " + std::to_string(p) + " has a code that the codebook lacks");
+    }
+  }
+  return out;
+}
+
 result<void> save(const picture_set& set, const std::filesystem::path& path) {
-  const auto text = packed(set);
+  const auto text = text_of(set);
   std::string out(magic);
-  put(out, version);
+  put(out, names_kind(set) ? version : default_version);
   put(out, static_cast<std::uint64_t>(text.size()));
   std::size_t size = BrotliEncoderMaxCompressedSize(text.size());
   out.resize(head_bytes + size);
@@ -184,9 +224,9 @@ result<picture_set> load_picture_set(const std::filesystem::path& path) {
     return failure{"pictures: '" + path.string() +
                    "' is no prepared set of pictures; make one with shoal images prepare"};
   text.remove_prefix(magic.size());
-  if (const auto found = take<std::uint32_t>(text); found != version)
+  if (const auto found = take<std::uint32_t>(text); found < default_version || found > version)
     return failure{"pictures: '" + path.string() + "' has version " + std::to_string(found) +
-                   "; this program reads version " + std::to_string(version)};
+                   "; this program reads versions up to " + std::to_string(version)};
   const auto size = take<std::uint64_t>(text);
   if (size > most_bytes)
     return failure{"pictures: '" + path.string() + "' unpacks to more than 1 GiB"};
@@ -197,7 +237,7 @@ result<picture_set> load_picture_set(const std::filesystem::path& path) {
           BROTLI_DECODER_RESULT_SUCCESS ||
       got != size)
     return failure{"pictures: '" + path.string() + "' is damaged: its Brotli data cannot be read"};
-  return unpacked(out, path.string());
+  return parse_picture_set(out, path.string());
 }
 
 } // namespace shoal::learn

@@ -1,16 +1,19 @@
-// A prepared set of pictures with captions in one file: codes, captions, the codebook and the
+// A prepared set of pictures with captions in one file: codes, captions, their coder and the
 // tokenizer of the captions. Training streams from it, and drawing turns codes into pictures again.
 // Little-endian:
 //   magic "SHOALPIC" [8], version u32, size of the unpacked rest u64; then in one Brotli stream:
-//   size of the header u64, header (JSON, UTF-8), codebook float32 [codes, patch * patch * 3],
-//   codes u16 [pictures, side * side]
+//   size of the header u64, header (JSON, UTF-8), values of the coder float32, codes u16
+//   [pictures, side * side]
+// Version 2 has `codebook` in its header: the kind of the coder, and its sizes besides the grid. In
+// version 1 the coder is of the default kind. save() writes it for that kind, so that files and
+// their hashes stay as they were.
 // Source: the data of the run streamed codes of 16 bits, packed by Brotli (Borzunov et al.,
 // "Training Transformers Together", arXiv:2207.03481, section 3).
 #pragma once
 
 #include "kernels/base/digest.hpp"
 #include "kernels/base/result.hpp"
-#include "kernels/learn/pictures/codebook.hpp"
+#include "kernels/learn/pictures/picture_coder.hpp"
 #include "kernels/learn/tokenizer/tokenizer.hpp"
 #include "kernels/learn/tokens.hpp"
 
@@ -26,7 +29,7 @@
 namespace shoal::learn {
 
 struct picture_set {
-  codebook book;
+  std::shared_ptr<const picture_coder> coder;
   std::shared_ptr<const tokenizer> words; ///< use_words() sets it
   std::string words_json;                 ///< the same as tokenizer.json
   std::vector<std::string> captions;
@@ -50,8 +53,14 @@ std::vector<std::uint8_t> choose_held_out(std::span<const std::string> captions,
 
 /// Errors: the path and the system's reason.
 result<void> save(const picture_set& set, const std::filesystem::path& path);
-/// Errors: no such file, no prepared set (says how to make one), another version, or a damaged file
-/// (and what is wrong with it). Never allocates more than 1 GiB.
+/// Errors: no such file; no prepared set (says how to make one); another version; a damaged file
+/// (says its fault); a coder of an unknown kind. Never unpacks more than 1 GiB.
 result<picture_set> load_picture_set(const std::filesystem::path& path);
+
+/// The content of the file without its packing.
+std::string text_of(const picture_set& set);
+/// The set with that content; `name` is for errors. Errors: a damaged content (says its fault), a
+/// coder of an unknown kind.
+result<picture_set> parse_picture_set(std::string_view text, const std::string& name);
 
 } // namespace shoal::learn

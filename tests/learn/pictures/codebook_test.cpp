@@ -2,6 +2,7 @@
 #include "kernels/base/rng.hpp"
 #include "kernels/learn/pictures/caption_table.hpp"
 #include "kernels/learn/pictures/codebook.hpp"
+#include "kernels/learn/pictures/picture_coder.hpp"
 #include "kernels/learn/pictures/png_file.hpp"
 #include "tests/support/reference_data.hpp"
 #include "tests/support/skip.hpp"
@@ -69,6 +70,9 @@ TEST_CASE("a codebook that cannot be learnt says why") {
         "codebook: the pictures have 1 different patches, which give no 2 codes; ask for fewer");
   CHECK(train_codebook(blank, {3, 2, 1, 1}).error() ==
         "codebook: patches of 3 pixels do not divide pictures of 8");
+  const std::vector<picture> wide{white_picture(257, 257)};
+  CHECK(train_codebook(wide, {1, 2, 1, 1}).error() ==
+        "codebook: pictures of 257 pixels have 257 patches on a side, and a grid has at most 256");
 }
 
 TEST_CASE("a picture is scaled by areas and filled with white") {
