@@ -191,6 +191,7 @@ caf::actor runner::state::start_node(actors::host& on, std::shared_ptr<actors::c
   const auto host = in->index_of(on);
   if (options.node) {
     config.serves = options.node->listen.has_value();
+    config.awaits_introduction = !options.node->join.empty();
     for (const auto& other : in->wire()->connected_peers(host))
       if (other.service) config.bootstraps.push_back(other.service);
   } else {

@@ -151,6 +151,9 @@ struct runner::state {
   void schedule_hosts();
   real_network network_between_hosts();
   bool may_be_deserted() const { return options.node && role.shard && what.training.epochs > 0; }
+  template <class Message>
+  void tell_node(netem::host_index mine, const netem::wire::connected_peer& other);
+  /// Introduces DHT nodes to each other when their hosts link.
   void meet(netem::host_index mine, const netem::wire::connected_peer& other);
   duration stamp(duration time) { return last_event = std::max(last_event, time); }
   void build();
