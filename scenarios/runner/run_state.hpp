@@ -161,7 +161,11 @@ struct runner::state {
   void build();
   /// The conduct of a host that starts. The attackers of a group share what they know.
   std::shared_ptr<actors::conduct> conduct_of(const host_spec& spec, actors::host& on);
+  /// Boots the machine of a peer. Every start of a peer passes here: by the schedule, churn,
+  /// faults.
   void start_peer(netem::machine_index machine);
+  /// The machine has booted.
+  void start_actors(netem::machine_index machine, actors::host& host);
   void start_shard(shard_unit& shard);
   /// Finds data shards by the names that the scenario gives their hosts, for the actors on `by`.
   actors::shard_finder find_shards(const actors::host& by);
