@@ -10,6 +10,7 @@
 #include "tools/commands.hpp"
 #include "tools/exit_codes.hpp"
 #include "tools/interrupts.hpp"
+#include "tools/node_boot.hpp"
 #include "tools/wire_arguments.hpp"
 
 #include <CLI/CLI.hpp>
@@ -37,6 +38,21 @@ struct probe_arguments {
   std::vector<std::string> to;
   bool shard = false;
 };
+
+/// Measures the start of a node in the role of the scenario's first host.
+result<duration> boot_time_of(const scenario_arguments& from, const scenarios::scenario& what) {
+  std::vector<std::string> arguments{from.file,
+                                     "--insecure",
+                                     "-q",
+                                     "--listen",
+                                     "127.0.0.1:0",
+                                     "--name",
+                                     scenarios::expand_hosts(what).front().name};
+  for (const auto& set : from.sets) arguments.insert(arguments.end(), {"--set", set});
+  const auto took = measure_boot(arguments);
+  if (!took) return took;
+  return duration{std::chrono::round<std::chrono::milliseconds>(*took)};
+}
 
 /// Rounds to the digits that a measurement on a shared line can support.
 data_rate rounded(double bits_per_second) {
@@ -93,6 +109,10 @@ int measure(const probe_arguments& arguments) {
     fmt::print(stderr, "{}: computes for {}\n", name, to_string(*time));
     if (auto done = scenarios::measure_compute(*scenario, *time, host); !done)
       return fail(done.error(), exit_bad_input);
+    fmt::print(stderr, "{}: starts a node a few times\n", name);
+    const auto boot = boot_time_of(arguments.scenario, *scenario);
+    if (!boot) return fail(boot.error(), exit_run_failed);
+    host.boot_time = *boot;
   }
   fmt::print(stderr, "{}: copies bytes to itself for {}\n", name, to_string(*time));
   const auto copying =

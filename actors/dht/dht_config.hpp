@@ -29,6 +29,9 @@ struct dht_config {
   /// Returns the nodes that are at these addresses now. The node calls it when it knows no live
   /// node. An empty function means that the addresses never change.
   std::function<std::vector<caf::actor>()> bootstraps_now;
+  /// The host dials others, and will introduce the nodes that it finds. Until then, or until
+  /// `bootstrap_timeout`, the node is not alone: its own host would read that nobody is there.
+  bool awaits_introduction = false;
   bool serves = true; ///< others can dial this host, as far as its configuration says
   std::size_t bucket_size = 20;
   std::size_t replicas = 5;

@@ -87,6 +87,10 @@ caf::behavior dht_node::make_behavior() {
         note_activity();
         on_introduced(m);
       },
+      [this](const link_lost& m) {
+        note_activity();
+        on_link_lost(m);
+      },
       [this](const evidence& m) { on_evidence(m); },
       [this](const verdict& m) { on_verdict(m); },
   };
@@ -183,6 +187,12 @@ void dht_node::on_introduced(const introduced& what) {
   if (!is_local() || !what.node || what.node == state_->self.address) return;
   state_->entry.introduce(what.node, most_contacts);
   ask_address(what.node, state_->entry.is_asking() ? kind::bootstrap : kind::ping);
+}
+
+void dht_node::on_link_lost(const link_lost& what) {
+  if (!is_local() || !what.node) return;
+  const auto known = state_->table.of_member(id_of(what.node).member());
+  if (known && known->address == what.node) ping(*known);
 }
 
 void dht_node::on_serve(const serve& what) {
@@ -357,8 +367,11 @@ void dht_node::on_answer(query_answer& what) {
     }
   switch (done.what) {
   case kind::bootstrap:
-    if (state_->entry.answered()) start_search(state_->self.id, {}, goal::join);
-    return;
+    if (!state_->entry.answered()) return;
+    if (!state_->options.awaits_introduction) return start_search(state_->self.id, {}, goal::join);
+    // The host's readers have waited for the introduction, and read from this node at once.
+    joined();
+    return look_up_self();
   case kind::search: {
     const auto it = state_->searches.find(done.search);
     if (it != state_->searches.end()) {

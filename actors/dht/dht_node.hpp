@@ -3,8 +3,8 @@
 // gives the reasons for what is new to it.
 //
 // The actors of its own host send it `store`, `withdraw` and `lookup`, which `found` answers. They
-// also send `serve`, which says whether others can dial this host, and `introduced`, which names
-// another node.
+// also send `serve`, which says whether others can dial this host, `introduced`, which names
+// another node, and `link_lost`, which doubts one.
 //
 // Steps:
 // - join: the node asks the bootstrap addresses for the nodes near its own id. Then it looks up its
@@ -182,6 +182,7 @@ private:
   void on_lookup(const lookup& what);
   void on_serve(const serve& what);
   void on_introduced(const introduced& what);
+  void on_link_lost(const link_lost& what);
   void on_proof(const proof& what);
   void on_evidence(const evidence& what);
   void on_verdict(const verdict& what);

@@ -27,7 +27,10 @@ void dht_node::join() {
   auto& entry = state_->entry;
   if (!entry.is_asking()) return;
   entry.refresh(state_->self.address);
-  if (entry.addresses().empty()) return joined();
+  if (entry.addresses().empty()) {
+    if (!state_->options.awaits_introduction || entry.has_timed_out(now())) return joined();
+    return set_timer(state_->options.bootstrap_timeout, join_timer);
+  }
   entry.begin_attempt();
   for (const auto& address : entry.addresses()) ask_address(address, kind::bootstrap);
 }

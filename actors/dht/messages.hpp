@@ -66,6 +66,13 @@ struct introduced {
   SHOAL_MESSAGE(introduced, x.node)
 };
 
+/// The link to a node's host has ended. The receiver asks the node for a sign of life, so that it
+/// does not name a dead node to others.
+struct link_lost {
+  caf::actor node;
+  SHOAL_MESSAGE(link_lost, x.node)
+};
+
 /// Says whether other hosts can dial this one. The node sends no answer.
 struct serve {
   std::uint8_t others_reach_us = 0;
@@ -164,7 +171,8 @@ using dht_messages = message_list<
     row<record, traffic::control, scope::remote>, row<store, traffic::control, scope::local>,
     row<withdraw, traffic::control, scope::local>, row<lookup, traffic::control, scope::local>,
     row<found, traffic::control, scope::local>, row<serve, traffic::control, scope::local>,
-    row<introduced, traffic::control, scope::local>, row<contact, traffic::control, scope::remote>,
+    row<introduced, traffic::control, scope::local>, row<link_lost, traffic::control, scope::local>,
+    row<contact, traffic::control, scope::remote>,
     row<signed_record, traffic::control, scope::remote>,
     row<owner_certificate, traffic::control, scope::remote>,
     row<nodes_query, traffic::control, scope::remote>,

@@ -2,6 +2,8 @@
 
 #include "actors/averaging/certificate.hpp"
 
+#include <caf/actor_cast.hpp>
+
 #include <algorithm>
 #include <iterator>
 #include <span>
@@ -175,6 +177,16 @@ void chain_follower::refuted(peer_id peer, duration now) {
   if (which == open_.end()) return;
   failed(which, now);
   open_.erase(which);
+}
+
+bool chain_follower::lost(const caf::actor_addr& address, duration now) {
+  const auto which = std::find_if(open_.begin(), open_.end(), [&](const auto& one) {
+    return caf::actor_cast<caf::actor_addr>(one.second.to) == address;
+  });
+  if (which == open_.end()) return false;
+  failed(which, now);
+  open_.erase(which);
+  return true;
 }
 
 void chain_follower::expire(duration now) {

@@ -29,6 +29,9 @@
 #include "actors/trust/chain.hpp"
 #include "kernels/base/units.hpp"
 
+#include <caf/actor.hpp>
+#include <caf/actor_addr.hpp>
+
 #include <cstddef>
 #include <deque>
 #include <map>
@@ -104,6 +107,8 @@ public:
                                    const progress_table& claims, duration now);
   /// The peer's answer is wrong, or says that it has no common state.
   void refuted(peer_id peer, duration now);
+  /// The peer at that address will not answer. Returns true if a question to it was open.
+  bool lost(const caf::actor_addr& address, duration now);
   /// Gives up the questions that are too old.
   void expire(duration now);
 

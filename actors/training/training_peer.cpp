@@ -299,6 +299,7 @@ bool training_peer::has_shard() const {
 }
 void training_peer::on_down(const caf::actor_addr& whom) {
   parts_->shard.down(whom, now());
+  lost_claimant(whom);
 }
 void training_peer::request_samples() {
   parts_->shard.request(now());

@@ -279,6 +279,7 @@ private:
   void go_back_to_begin();
   void ask_for_chains();
   void ask(const chain_follower::question& what);
+  void lost_claimant(const caf::actor_addr& whom);
   void on_chain_request(const chain_request& message);
   void on_chain_answer(const chain_answer& message);
 

@@ -113,7 +113,16 @@ void training_peer::ask_for_chains() {
   for (const auto& question : parts_->follower->ask(others(), max_wait, now())) ask(question);
 }
 
+/// The records of a dead peer outlive it, so a newcomer may ask it first. Another claimant is asked
+/// at once.
+void training_peer::lost_claimant(const caf::actor_addr& whom) {
+  if (!parts_->follower || !parts_->follower->lost(whom, now())) return;
+  ask_for_chains();
+  decide();
+}
+
 void training_peer::ask(const chain_follower::question& what) {
+  monitor(what.to);
   send(what.to, chain_request{what.locator, address()});
   set_timer(parts_->follower->timeout() + std::chrono::milliseconds(1), chain_timer);
 }
@@ -130,6 +139,7 @@ void training_peer::on_chain_answer(const chain_answer& message) {
   // The answer may have come too late.
   if (!parts_->follower || !parts_->follower->was_asked(from)) return;
   auto& follower = *parts_->follower;
+  demonitor(caf::actor_cast<caf::actor_addr>(current_sender()));
   const auto refute = [&](std::string why) {
     misbehaviour(from, std::move(why));
     follower.refuted(from, now());

@@ -110,6 +110,7 @@ std::optional<promotion> promote(const scenario& from, const inventory& to, std:
     group.coordinates = {};
     group.start = {};
     group.start_spacing = {};
+    if (host.boot_time > duration{}) group.boot_time = host.boot_time;
     group.absent = false;
     group.churn = {};
     // A host that cannot be dialled for real is outbound_only in the simulation.

@@ -191,6 +191,7 @@ caf::actor runner::state::start_node(actors::host& on, std::shared_ptr<actors::c
   const auto host = in->index_of(on);
   if (options.node) {
     config.serves = options.node->listen.has_value();
+    config.awaits_introduction = !options.node->join.empty();
     for (const auto& other : in->wire()->connected_peers(host))
       if (other.service) config.bootstraps.push_back(other.service);
   } else {
@@ -342,6 +343,15 @@ void runner::state::start_peer(netem::machine_index machine) {
     observers->on_host_started(stamp(in->clock().now()), host.id(), spec.name, machine,
                                in->net().incarnation(in->index_of(host)));
   }
+  // The process of a real host has needed that time already.
+  if (options.node || spec.boot_time == duration{}) return start_actors(machine, host);
+  in->clock().at(in->clock().now() + spec.boot_time, [this, machine, &host] {
+    if (!draining && in->net().alive(in->index_of(host))) start_actors(machine, host);
+  });
+}
+
+void runner::state::start_actors(netem::machine_index machine, actors::host& host) {
+  const auto& spec = hosts[peer_of.at(machine)];
   const auto conduct = options.conduct.empty() ? conduct_of(spec, host)
                                                : actors::make_conduct(options.conduct, host);
   if (conduct->alters_messages()) in->alter_messages(host, conduct);

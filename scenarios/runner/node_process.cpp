@@ -38,7 +38,7 @@ real_network runner::state::network_between_hosts() {
       deserted.linked(other.name);
       unreached.erase(other.address);
     }
-    meet(mine, other);
+    tell_node<actors::introduced>(mine, other);
   };
   wire.on_control_request = [this](netem::host_index, const netem::wire::control_client& who,
                                    const std::string& question) { return answer(who, question); };
@@ -55,12 +55,13 @@ real_network runner::state::network_between_hosts() {
     say_deserted();
   };
   wire.on_revocation_list = [say](netem::host_index, const std::string& text) { say(text); };
-  wire.on_down = [this, say, say_deserted](netem::host_index,
+  wire.on_down = [this, say, say_deserted](netem::host_index mine,
                                            const netem::wire::connected_peer& other,
                                            const std::string& why) {
     const bool ended = why == netem::wire::has_ended;
     // At the end of a run all hosts end, one after the other.
     if (!draining) say(netem::wire::end_in_words(other.name, other.address, why));
+    tell_node<actors::link_lost>(mine, other);
     {
       std::lock_guard guard(watching);
       // Nobody expects a host that has ended to answer.
@@ -162,8 +163,9 @@ void runner::state::on_ban(const actors::host& by, const banned_member& what) {
     say(fmt::format("warning: the ban ends with this process: {}", done.error()));
 }
 
-/// Introduces DHT nodes to each other when their hosts link.
-void runner::state::meet(netem::host_index mine, const netem::wire::connected_peer& other) {
+/// Tells the DHT node of this host about the node of a host with which a link begins or ends.
+template <class Message>
+void runner::state::tell_node(netem::host_index mine, const netem::wire::connected_peer& other) {
   if (!options.node || !other.service) return;
   caf::actor node;
   const auto machine = in->net().machine_of(mine);
@@ -171,8 +173,11 @@ void runner::state::meet(netem::host_index mine, const netem::wire::connected_pe
     std::lock_guard guard(watching);
     if (const auto found = nodes.find(machine); found != nodes.end()) node = found->second;
   }
-  if (node)
-    in->clock().as_host(mine, [&] { caf::anon_send(node, actors::introduced{other.service}); });
+  if (node) in->clock().as_host(mine, [&] { caf::anon_send(node, Message{other.service}); });
+}
+
+void runner::state::meet(netem::host_index mine, const netem::wire::connected_peer& other) {
+  tell_node<actors::introduced>(mine, other);
 }
 
 /// Signs each contribution at once, so that a killed process leaves a signed contribution.

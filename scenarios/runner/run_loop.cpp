@@ -5,6 +5,8 @@
 
 #include <caf/send.hpp>
 
+#include <cmath>
+
 namespace shoal::scenarios {
 
 live_status runner::state::status(const char* doing) {
@@ -68,6 +70,7 @@ void runner::state::measure_held_out() {
     if (!std::exchange(held_out_due, false)) return;
   }
   auto loss = work->held_out_loss(*pool->best());
+  if (!std::isfinite(loss)) return;
   std::lock_guard guard(watching);
   observers->on_held_out_loss(stamp(in->clock().now()), loss);
 }

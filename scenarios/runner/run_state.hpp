@@ -139,6 +139,8 @@ struct runner::state {
   const role_definition& role_on(netem::machine_index machine) const {
     return *hosts[peer_of.at(machine)].role;
   }
+  /// False in the process of a stage, which has no state of the whole model.
+  bool has_model() const { return !role.peer || hosts[*role.peer].role->has_model; }
   /// Actors on the idle host of a peer, its DHT node included.
   std::uint64_t idle_actors(netem::machine_index machine) const {
     const auto own = role_on(machine).idle_actors;
@@ -151,12 +153,19 @@ struct runner::state {
   void schedule_hosts();
   real_network network_between_hosts();
   bool may_be_deserted() const { return options.node && role.shard && what.training.epochs > 0; }
+  template <class Message>
+  void tell_node(netem::host_index mine, const netem::wire::connected_peer& other);
+  /// Introduces DHT nodes to each other when their hosts link.
   void meet(netem::host_index mine, const netem::wire::connected_peer& other);
   duration stamp(duration time) { return last_event = std::max(last_event, time); }
   void build();
   /// The conduct of a host that starts. The attackers of a group share what they know.
   std::shared_ptr<actors::conduct> conduct_of(const host_spec& spec, actors::host& on);
+  /// Boots the machine of a peer. Every start of a peer passes here: by the schedule, churn,
+  /// faults.
   void start_peer(netem::machine_index machine);
+  /// The machine has booted.
+  void start_actors(netem::machine_index machine, actors::host& host);
   void start_shard(shard_unit& shard);
   /// Finds data shards by the names that the scenario gives their hosts, for the actors on `by`.
   actors::shard_finder find_shards(const actors::host& by);

@@ -161,8 +161,7 @@ result<void> runner::state::write(const run_directory& to, const summary& result
   if (auto done = rounds.write(to.file("rounds.csv").string()); !done) return done;
   // A peer of a cluster has no ledger, so it counts only the samples that it heard of. A later run
   // from this checkpoint can set the first sample itself.
-  if (auto best = pool->best();
-      best && !role.shard && (!role.peer || hosts[*role.peer].role->has_model)) {
+  if (auto best = pool->best(); best && !role.shard && has_model()) {
     const auto used = shards.empty() ? best->samples : ledger().high_water();
     if (auto done = work->save(*best, data_before() + used, to.file("final.ckpt").string()); !done)
       return done;
@@ -203,17 +202,10 @@ std::string runner::advice() const {
 
 double runner::state::measure_first(run_outcome& into) {
   const auto first = first_state();
-  if (role.peer && !hosts[*role.peer].role->has_model)
-    return std::numeric_limits<double>::quiet_NaN();
-  const auto loss = work->held_out_loss(first);
-  if (std::isfinite(loss)) {
-    observers->on_held_out_loss({}, loss);
-    if (const auto every = what.record.held_out_every; every > 0)
-      held_out_next = (first.epoch / every + 1) * every;
-  }
+  if (!has_model()) return std::numeric_limits<double>::quiet_NaN();
   into.text_prompt = work->sample_prompt();
   into.text_before = work->sample_text(first, what.seed);
-  return loss;
+  return work->held_out_loss(first);
 }
 
 end_facts runner::state::facts(const actors::model_state& best, double first_loss,
@@ -224,11 +216,9 @@ end_facts runner::state::facts(const actors::model_state& best, double first_los
   out.leaks = leaks();
   out.leading = best.id;
   out.loss.first = finite(first_loss);
-  // The host of a stage has no state of the whole model.
-  const bool has_model = !role.peer || hosts[*role.peer].role->has_model;
-  if (has_model) out.loss.final = finite(work->held_out_loss(best));
+  if (has_model()) out.loss.final = finite(work->held_out_loss(best));
   if (out.loss.final) observers->on_held_out_loss(stamp(out.time), *out.loss.final);
-  if (has_model && !best.parameters.is_size_only())
+  if (has_model() && !best.parameters.is_size_only())
     out.state_hash = hash_of(best.parameters.bytes()).hex();
   if (options.baseline && work->has_references() && !interrupted && best.epoch > 0) {
     if (options.on_status) options.on_status(status("baseline"));
@@ -290,8 +280,13 @@ result<run_outcome> runner::run() {
 
   run_outcome out;
   // Measure before the world starts. The row of time 0 then has the loss, and the measurement takes
-  // no time on the wall clock.
-  const auto first_loss = s.measure_first(out);
+  // no time on the wall clock. A node measures at its end, because a swarm waits for its newcomer.
+  double first_loss = std::numeric_limits<double>::quiet_NaN();
+  if (!s.options.node) first_loss = s.measure_first(out);
+  if (std::isfinite(first_loss)) s.observers->on_held_out_loss({}, first_loss);
+  if (const auto every = s.what.record.held_out_every;
+      every > 0 && (std::isfinite(first_loss) || (s.options.node && s.has_model())))
+    s.held_out_next = (s.first_state().epoch / every + 1) * every;
   s.build();
   s.started_utc_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(
                          std::chrono::system_clock::now().time_since_epoch())
@@ -308,8 +303,10 @@ result<run_outcome> runner::run() {
     return failure{*broken};
   }
   if (s.checkpoint_error) return *s.checkpoint_error;
-  const auto best = s.role.shard ? s.pool->initial()
-                                 : s.pool->best(); // the process of a shard has no trained state
+  // The process of a shard has no trained state, and a peer that has just started has none yet.
+  auto best = s.role.shard ? nullptr : s.pool->best();
+  if (!best) best = s.pool->initial();
+  if (s.options.node) first_loss = s.measure_first(out);
   const auto facts = s.facts(*best, first_loss, out.interrupted);
   out.text_after = s.work->sample_text(*best, s.what.seed);
   auto finished = s.observers->finish(facts, out.summary);

@@ -314,6 +314,10 @@ void describe(V& v, peer_group& o) {
           {.required = true});
   v.field("start", o.start, "start time of the first host");
   v.field("start_spacing", o.start_spacing, "time between the starts of two hosts");
+  v.field("boot_time", o.boot_time,
+          "time from each start of a host until its actors start. The host of a cluster needs its "
+          "own time, which `shoal probe` measures",
+          {.hide_default = true});
   v.field("absent", o.absent, "the hosts start only by a `join` fault");
   v.field("churn", o.churn, "how the hosts leave and come back", {.hide_default = true});
 }

@@ -57,7 +57,7 @@ std::vector<host_spec> expand_hosts(const scenario& from) {
                        group.buffer, group.access, group.coordinates, line,
                        &group.role.definition(), group.device,
                        group.start + static_cast<duration::rep>(i) * group.start_spacing,
-                       group.absent, group.nat, group.conduct});
+                       group.boot_time, group.absent, group.nat, group.conduct});
     }
   }
   return hosts;

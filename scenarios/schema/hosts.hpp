@@ -19,7 +19,7 @@ struct host_spec {
   std::size_t line = 0; ///< number of the line; hosts on a shared line have the same number
   const role_definition* role = nullptr;
   std::string device;
-  duration start{};
+  duration start{}, boot_time{};
   bool absent = false;
   netem::nat_class nat = netem::nat_class::open;
   actors::conduct_options conduct{};

@@ -24,6 +24,7 @@ struct inventory_host {
   double samples_per_second = 0; ///< 0 for a shard
   double jitter = 0; ///< standard deviation of a micro-batch's duration, as a fraction of the mean
   duration step_time{}; ///< duration of one optimizer step
+  duration boot_time{}; ///< from the start of a node's process until the node is up
   std::uint64_t cores = 0;
   data_size memory, needs; ///< memory of the host, and of the process that measured
   data_rate serialize;     ///< bulk, sent and received together; 0: not measured
@@ -57,6 +58,8 @@ void describe(V& v, inventory_host& o) {
   v.field("jitter", o.jitter, "standard deviation of a micro-batch's duration as a fraction of it",
           {.at_least = 0, .below = 1, .fraction = true, .hide_default = true});
   v.field("step_time", o.step_time, "duration of one optimizer step", {.hide_default = true});
+  v.field("boot_time", o.boot_time, "time from the start of a node's process until it is up",
+          {.hide_default = true});
   v.field("cores", o.cores, "of the host", {.hide_default = true});
   v.field("memory", o.memory, "of the host", {.hide_default = true});
   v.field("needs", o.needs, "memory that the process had while it measured",

@@ -133,6 +133,7 @@ struct peer_group {
   std::string device;       ///< required, a key of `devices`; auxiliary peers ignore it
   duration start{};         ///< when the first host starts, or its churn begins
   duration start_spacing{}; ///< delay between the starts of consecutive hosts
+  duration boot_time{};     ///< from each start of a host until its actors run; not in a cluster
   bool absent = false;      ///< hosts start only by a 'join' fault
   churn_options churn;
   bool operator==(const peer_group&) const = default;

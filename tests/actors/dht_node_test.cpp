@@ -413,6 +413,54 @@ TEST_CASE("a client finds and stores records, and no node names it until others 
   CHECK(net.bad() == 0);
 }
 
+TEST_CASE("a node that waits for an introduction does not say that nobody is there") {
+  network net(3);
+  net.put(1, "k", "a", '1', 600s);
+  net.options.awaits_introduction = true;
+  const auto late = net.add({}), lonely = net.add({});
+  net.options.awaits_introduction = false;
+  CHECK(net.get(late, "k", 1s) == "no answer");
+  // The look-up that has waited is answered, too.
+  net.world.send(net.nodes[late], introduced{net.nodes[0]});
+  net.world.run_for(1s);
+  REQUIRE(std::get<0>(*net.log).size() == 1);
+  CHECK(std::get<0>(*net.log)[0].records.size() == 1);
+  CHECK(net.get(late, "k") == "a=1");
+  // Nobody introduces the other node, which is alone after a while.
+  CHECK(net.get(lonely, "k", 1s) == "no answer");
+  net.world.run_for(10s);
+  CHECK(net.get(lonely, "k") == "");
+  CHECK(net.bad() == 0);
+}
+
+TEST_CASE("a node whose host has lost the link to a dead node names that node no more") {
+  network net(4);
+  net.world.run_for(1s);
+  auto log = std::make_shared<faulty_node::log>();
+  auto& asks = net.world.add_host("asks");
+  auto who = net.world.spawn<faulty_node>(asks, log);
+  const auto names = [&](std::size_t dead) {
+    const auto id = net.at(*net.hosts[dead], net.nodes[dead]).id;
+    std::get<0>(*log).clear();
+    caf::anon_send(who, net.nodes[0], caf::make_message(nodes_query{net.at(asks, who), 1, 1, id}));
+    net.world.settle();
+    REQUIRE(std::get<0>(*log).size() == 1);
+    const auto& nearer = std::get<0>(*log)[0].nearer;
+    return std::any_of(nearer.begin(), nearer.end(), [&](const contact& c) { return c.id == id; });
+  };
+  net.hosts[3]->kill();
+  net.world.settle();
+  CHECK(names(3));
+  net.world.send(net.nodes[0], link_lost{net.nodes[3]});
+  net.world.settle();
+  CHECK_FALSE(names(3));
+  // A link may also end while both hosts live.
+  net.world.send(net.nodes[0], link_lost{net.nodes[2]});
+  net.world.settle();
+  CHECK(names(2));
+  CHECK(net.bad() == 0);
+}
+
 TEST_CASE("a node with only addresses of clients finds the nodes that they know, now or later") {
   network net(0);
   net.options.serves = false;

@@ -166,8 +166,8 @@ TEST_CASE("a row gives the name, the class and the scope of its type") {
   // host's actors.
   CHECK(local == std::set<std::string>{"alarm", "dialled", "found", "generate_request", "generated",
                                        "introduced", "layers_backward", "layers_done",
-                                       "layers_forward", "lookup", "serve", "store", "tick",
-                                       "withdraw", "work_done"});
+                                       "layers_forward", "link_lost", "lookup", "serve", "store",
+                                       "tick", "withdraw", "work_done"});
 }
 
 TEST_CASE(

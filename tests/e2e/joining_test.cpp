@@ -123,6 +123,27 @@ watched_run watch(const joining& what, scenarios::runner_options options = {}) {
   return out;
 }
 
+/// Each start of a host, and the seconds until its actors said their first word.
+std::map<std::string, std::vector<double>> seconds_until_first_word(const std::string& late,
+                                                                    const std::string& fault) {
+  swarm what;
+  what.late = late;
+  if (!fault.empty()) what.faults = {fault};
+  std::map<std::string, std::vector<double>> out;
+  std::optional<std::int64_t> begun;
+  scenarios::runner_options options;
+  options.on_observation = [&](const actors::host& from, const actors::observation& seen) {
+    if (!begun) begun = from.utc_ns();
+    const auto* phase = actors::get_if<actors::phase_changed>(&seen);
+    if (phase && phase->phase == actors::peer_phase::joining && phase->epoch == 0)
+      out[std::string(from.name())].push_back(static_cast<double>(from.utc_ns() - *begun) / 1e9);
+  };
+  const auto run = run_swarm(what, std::move(options));
+  INFO(run.text(what.yaml()));
+  CHECK(run.errors.empty());
+  return out;
+}
+
 /// Random moments from one seed: fractions of the time between the second and the sixth epoch.
 std::vector<double> moments(std::size_t count, double from, double to) {
   auto random = stream(7, "moments");
@@ -331,4 +352,84 @@ TEST_CASE("the last remaining peer carries the run on, and a new swarm grows fro
     INFO("late-" << i << ": " << late.text());
     CHECK(late.contributed);
   }
+}
+
+TEST_CASE("a host says its first word a boot time after each start, whatever starts it") {
+  const auto group = [](const std::string& more) {
+    return "  late: {count: 1, up: 1Mbit, down: 40Mbit, device: fast, " + more + "}\n";
+  };
+  const auto starts = [&](const std::string& more, const std::string& fault = "") {
+    auto all = seconds_until_first_word(group(more), fault);
+    return all["late-0"];
+  };
+  const auto about = [](double seconds) { return doctest::Approx(seconds).epsilon(1e-6); };
+  const auto plain = starts("start: 1s");
+  REQUIRE(plain.size() == 1);
+  CHECK(plain[0] == about(1));
+  const auto booted = starts("start: 1s, boot_time: 700ms");
+  REQUIRE(booted.size() == 1);
+  CHECK(booted[0] == about(1.7));
+  const auto again = starts("start: 1s, boot_time: 700ms",
+                            "{restart: process, select: late-*, at: 2s, downtime: 300ms}");
+  REQUIRE(again.size() == 2);
+  CHECK(again[1] == about(3.0));
+  const auto joined =
+      starts("absent: true, boot_time: 700ms", "{join: host, select: late-*, at: 2s}");
+  REQUIRE(joined.size() == 1);
+  CHECK(joined[0] == about(2.7));
+}
+
+TEST_CASE("a host that ends while it boots says nothing") {
+  const auto starts = [](const std::string& more, const std::string& fault = "") {
+    auto all = seconds_until_first_word(
+        "  late: {count: 1, up: 1Mbit, down: 40Mbit, device: fast, boot_time: 2s, " + more + "}\n",
+        fault);
+    return all["late-0"].size();
+  };
+  CHECK(starts("start: 1s", "{kill: process, select: late-*, at: 2s}") == 0);
+  CHECK(starts(
+            "start: 1s, churn: {session: {distribution: exponential, mean: 100ms, at_most: 1s}}") ==
+        0);
+}
+
+TEST_CASE("a run may end while all its hosts boot") {
+  swarm what;
+  what.open = "boot_time: 1min";
+  scenarios::runner_options options;
+  options.until = std::chrono::seconds(1);
+  const auto run = run_yaml(what.yaml(), 0, std::move(options));
+  INFO(run.text(what.yaml()));
+  CHECK(run.errors.empty());
+  CHECK(run.summary().epochs == 0);
+}
+
+TEST_CASE("a newcomer that asks a dead host for the chain asks another one at once") {
+  // Half of the hosts die just before the newcomer comes, and their records stay for a while.
+  const std::string yaml =
+      "stop_time: 50s\n"
+      "network: {default_delay: 20ms, detection_time: 3s}\n"
+      "devices: {fast: {samples_per_second: 40, jitter: 10%, step_time: 10ms}}\n"
+      "peers:\n"
+      "  p: {count: 8, up: 20Mbit, down: 100Mbit, device: fast, start_spacing: 10ms}\n"
+      "  late: {count: 1, up: 20Mbit, down: 100Mbit, device: fast, start: 30.3s}\n"
+      "workload: {kind: timing, parameters: 10000, sample_size: 64B}\n"
+      "training: {target_batch: 1600, micro_batch: 8, epochs: 12, optimizer: {kind: adamw, "
+      "learning_rate: 0.01}}\n"
+      "averaging: {matchmaking_time: 3s, round_timeout: 60s, sender_timeout: 8s}\n"
+      "faults: [{kill: process, select: 'p-[0-3]', at: 30s}]\n"
+      "record: {events: none}\n";
+  std::map<std::string, std::int64_t> first;
+  scenarios::runner_options options;
+  options.on_observation = [&](const actors::host& from, const actors::observation& seen) {
+    const auto* phase = actors::get_if<actors::phase_changed>(&seen);
+    if (phase && from.name() == "late-0")
+      first.try_emplace(phase->phase == actors::peer_phase::downloading ? "knows" : "starts",
+                        from.utc_ns());
+  };
+  const auto run = run_yaml(yaml, 0, std::move(options));
+  INFO(run.text(yaml));
+  CHECK(run.errors.empty());
+  REQUIRE(first.size() == 2);
+  // The question to a dead host stayed open for five seconds.
+  CHECK(static_cast<double>(first["knows"] - first["starts"]) / 1e9 < 1);
 }

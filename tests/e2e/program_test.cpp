@@ -201,3 +201,27 @@ TEST_CASE("a workload without a baseline does not claim to train one, one that h
   CHECK(field(first, 0) == "0.000000000");
   CHECK_FALSE(field(first, column).empty());
 }
+
+TEST_CASE(
+    "a node joins before it measures its untrained model, and may end before it has a state") {
+  scratch_folder folder;
+  spill(folder / "s.yaml", "stop_time: 1h\n"
+                           "devices: {laptop: {samples_per_second: 10}}\n"
+                           "peers: {home: {count: 2, up: 10Mbit, down: 50Mbit, device: laptop}}\n"
+                           "workload: {kind: logistic}\n"
+                           "training: {target_batch: 64, epochs: 4}\n");
+  const auto done = run_program({"node", (folder / "s.yaml").string(), "--name", "home-0",
+                                 "--insecure", "--listen", "127.0.0.1:0", "--until", "1ms", "--out",
+                                 (folder / "out").string(), "-q"});
+  INFO(done.err);
+  CHECK(done.exit == 0);
+  const auto summary = nlohmann::json::parse(slurp(folder / "out" / "summary.json"));
+  CHECK(summary["loss"]["first"].is_number());
+  // The first row is of time 0. The loss of ln 2 would be in it.
+  std::istringstream rows(slurp(folder / "out" / "metrics.csv"));
+  std::string names, first;
+  std::getline(rows, names);
+  std::getline(rows, first);
+  CHECK(first.starts_with("0.000000000,"));
+  CHECK(first.find("0.693147") == std::string::npos);
+}

@@ -36,6 +36,7 @@ write_inventory() {
       --to "$other=127.0.0.1:$port" --up 20Mbit --down 50Mbit "${more[@]}" -o "$folder/hosts.yaml" >/dev/null 2>"$folder/probe.log"
   done
   [ "$(grep -c '^    serialize: ' "$folder/hosts.yaml")" = 4 ] || fail "a host did not measure how fast it copies: $(cat "$folder/hosts.yaml")"
+  [ "$(grep -c '^    boot_time: ' "$folder/hosts.yaml")" = 3 ] || fail "a host did not measure how long a node starts: $(cat "$folder/hosts.yaml")"
   # The values are those that a machine can keep up with when it runs all nodes at once.
   sed -i 's/samples_per_second: .*/samples_per_second: 60/; s/jitter: .*/jitter: 0/; s/step_time: .*/step_time: 2ms/' "$folder/hosts.yaml"
 }

@@ -1,6 +1,7 @@
 #include "actors/training/chain_follower.hpp"
 #include "tests/actors/support/mini_world.hpp"
 
+#include <caf/actor_cast.hpp>
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -255,6 +256,22 @@ TEST_CASE("chain follower: another claimant of the state is asked when the first
   const auto first = t.ask();
   REQUIRE(first.size() == 1);
   t.now += 5s;
+  const auto second = t.ask();
+  REQUIRE(second.size() == 1);
+  CHECK(first[0].peer != second[0].peer);
+}
+
+TEST_CASE("chain follower: another claimant is asked at once when the first one is dead") {
+  lab t;
+  t.claim(2, {3, {5, 5}});
+  t.claim(3, {3, {5, 5}});
+  const auto first = t.ask();
+  REQUIRE(first.size() == 1);
+  CHECK(t.ask().empty());
+  const auto address_of = [](const caf::actor& of) { return caf::actor_cast<caf::actor_addr>(of); };
+  CHECK_FALSE(t.machine.lost(address_of(t.hosts.at(first[0].peer == 2 ? 3 : 2)), t.now));
+  CHECK(t.machine.lost(address_of(first[0].to), t.now));
+  CHECK_FALSE(t.machine.asks());
   const auto second = t.ask();
   REQUIRE(second.size() == 1);
   CHECK(first[0].peer != second[0].peer);

@@ -39,7 +39,7 @@ TEST_CASE("groups expand to hosts in the file's order, each with its own start")
                 "devices: {laptop: {samples_per_second: 10}}\n"
                 "peers:\n"
                 "  zebra: {count: 2, up: 1Mbit, down: 2Mbit, device: laptop, start: 3s, "
-                "start_spacing: 500ms}\n"
+                "start_spacing: 500ms, boot_time: 400ms}\n"
                 "  ant: {region: us, up: 3Mbit, down: 4Mbit, device: laptop, absent: true}\n"
                 "faults: [{join: host, select: ant-*, at: 5s}]\n",
                 "s.yaml");
@@ -51,6 +51,8 @@ TEST_CASE("groups expand to hosts in the file's order, each with its own start")
   CHECK(hosts[0].start == std::chrono::seconds(3));
   CHECK(hosts[1].name == "zebra-1");
   CHECK(hosts[1].start == std::chrono::milliseconds(3500));
+  CHECK(hosts[1].boot_time == std::chrono::milliseconds(400));
+  CHECK(hosts[2].boot_time == duration{});
   CHECK(hosts[1].up == data_rate{1e6});
   CHECK(hosts[2].name == "ant-0");
   CHECK(hosts[2].region == "us");

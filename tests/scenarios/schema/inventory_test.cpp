@@ -77,6 +77,7 @@ TEST_CASE("an inventory is read as it was written") {
   lab.samples_per_second = 408.4;
   lab.jitter = 0.03;
   lab.step_time = std::chrono::microseconds(708);
+  lab.boot_time = std::chrono::milliseconds(480);
   lab.cores = 16;
   lab.memory = {std::uint64_t{64} << 30};
   lab.needs = {std::uint64_t{185} << 20};
