@@ -114,11 +114,12 @@ std::vector<chain_point> chain_follower::locator() const {
 std::vector<chain_follower::question>
 chain_follower::ask(const progress_table& claims, std::optional<duration> max_wait, duration now) {
   expire(now);
-  // A branch that no peer claims any more has no donors, so it leads nobody.
+  // A branch that no peer claims any more has no donors, so it leads nobody. A peer that has gone
+  // further may have come along it.
   if (!ahead_.empty() &&
       std::none_of(claims.entries().begin(), claims.entries().end(), [&](const auto& one) {
-        return one.second.what.arriving == 0 &&
-               one.second.what.epoch >= ahead_.front()->after.epoch;
+        const auto claim = claim_of(one.second.what);
+        return one.second.what.arriving == 0 && (is_ahead(claim) || claim.epoch > leading().epoch);
       })) {
     ahead_.clear();
     fork_ = own_.head();

@@ -409,7 +409,9 @@ void sample_book::find_claimed_gaps() {
   for (auto p = pieces.rbegin(); p != pieces.rend(); ++p) {
     if (p->value.shard == shard_state::unknown) continue;
     if (!p->value.claimed) honest = p->first;
-    if (honest / actors::index_block_size != p->first / actors::index_block_size)
+    // A claim also makes the shard go on behind it, so honest peers may have indices there.
+    if (p->value.claimed ||
+        honest / actors::index_block_size != p->first / actors::index_block_size)
       claimed_gap_ends_.insert(p->first);
   }
 }

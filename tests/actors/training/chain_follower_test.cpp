@@ -82,6 +82,21 @@ struct lab {
 
 } // namespace
 
+TEST_CASE("chain follower: a branch leads nobody once all its members are on another one of the "
+          "same epoch") {
+  lab t;
+  const auto left = step_from(initial, {2, 3}, 1), taken = step_from(initial, {2, 3}, 2);
+  t.claim(2, left->after);
+  REQUIRE(t.ask().size() == 1);
+  t.answer(2, initial, {left});
+  REQUIRE(t.machine.leading() == left->after);
+  t.claim(2, taken->after);
+  CHECK(t.ask().size() == 1);
+  CHECK(t.machine.leading() == initial);
+  t.answer(2, initial, {taken});
+  CHECK(t.machine.leading() == taken->after);
+}
+
 TEST_CASE("chain follower: a claim alone does not lead, and its maker is asked once") {
   lab t;
   t.claim(2, {1'000'000, {6, 6}});
