@@ -17,9 +17,17 @@ void state_cache::put(state_ptr before, std::optional<taken_step> step, duration
 std::shared_ptr<const shared_object>
 state_cache::find(const id128& object, const state_ptr& current, std::uint64_t chunk_bytes) {
   const auto& wanted = object.is_zero() ? current->id : object;
-  // The current state may be the same for several epochs.
   const auto fresh = [&](const shared_object& made) {
-    return wanted != current->id || made.offer().epoch == current->epoch;
+    // The current state may be the same for several epochs.
+    if (wanted == current->id) return made.offer().epoch == current->epoch;
+    const auto& offer = made.offer();
+    if (offer.object == offer.state) return true;
+    // Two steps may lead on from one state. A download under way keeps the step with which it
+    // began.
+    const auto latest = std::find_if(entries_.rbegin(), entries_.rend(), [&](const entry& e) {
+      return e.step && step_object(e.id) == wanted;
+    });
+    return latest == entries_.rend() || latest->step->after == offer.state || leased(wanted);
   };
   if (auto known = cut_.find(wanted); known != cut_.end() && fresh(*known->second))
     return known->second;
@@ -40,6 +48,11 @@ state_ptr state_cache::state_of(const state_id& id) const {
   for (auto e = entries_.rbegin(); e != entries_.rend(); ++e)
     if (e->state && e->id == id) return e->state;
   return nullptr;
+}
+
+bool state_cache::leased(const id128& object) const {
+  return std::any_of(leases_.begin(), leases_.end(),
+                     [&](const lease& l) { return l.object == object; });
 }
 
 state_cache::lease* state_cache::find_lease(const caf::actor& who) {
@@ -103,10 +116,6 @@ void state_cache::trim(duration now) {
   expire(now);
   auto oldest = std::numeric_limits<std::uint64_t>::max();
   for (const auto& l : leases_) oldest = std::min(oldest, l.epoch);
-  const auto leased = [&](const state_id& id) {
-    return std::any_of(leases_.begin(), leases_.end(),
-                       [&](const lease& l) { return l.object == id; });
-  };
   // The oldest states are kept first: the downloads that began first keep their object longest.
   std::size_t pinned = 0;
   const auto old = entries_.size() - std::min(entries_.size(), bounds_.recent);

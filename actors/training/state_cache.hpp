@@ -85,6 +85,7 @@ private:
     duration expires{};
   };
 
+  bool leased(const id128& object) const;
   lease* find_lease(const caf::actor& who);
   void expire(duration now);
   void trim(duration now);

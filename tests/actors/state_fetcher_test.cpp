@@ -631,6 +631,29 @@ TEST_CASE(
   CHECK(!has_step(8));
 }
 
+TEST_CASE("a peer serves the later of two steps from one state, and the earlier one to a download "
+          "under way") {
+  using namespace std::chrono_literals;
+  mini_world world;
+  const auto joiner = add<donor>(world, "joiner").address;
+  state_cache cache({.recent = 3, .lease = 10s});
+  const auto before = std::make_shared<const model_state>(a_state());
+  const auto step = step_object(before->id);
+  const auto take = [&](const state_id& after, duration now) {
+    cache.put(before, taken_step{4, after, 8, payload{std::vector<float>{1, 2, 3, 4}}}, now);
+  };
+  const auto served = [&] { return cache.find(step, before, 4)->offer().state; };
+  take({7, 7}, 0s);
+  CHECK(served() == state_id{7, 7});
+  take({8, 8}, 1s);
+  CHECK(served() == state_id{8, 8});
+  REQUIRE(cache.admit(joiner, {}, *cache.find(step, before, 4), false, 2s));
+  take({9, 9}, 3s);
+  CHECK(served() == state_id{8, 8});
+  take({9, 9}, 13s);
+  CHECK(served() == state_id{9, 9});
+}
+
 TEST_CASE("a state is cut into chunks across the end of the parameters") {
   auto state = a_state(3);
   state.optimizer = payload{std::vector<float>{9, 8}};
