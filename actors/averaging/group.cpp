@@ -142,7 +142,7 @@ bool group_actor::may_keep(const caf::strong_actor_ptr& sender, std::uint64_t by
   auto& all = strangers_;
   if (!known && ++all.messages > most_of_strangers)
     return misbehaviour(0, "too many messages of strangers before the group began"), false;
-  if (!known && (all.bytes += bytes) > 2 * vector)
+  if (!known && (all.bytes += bytes) > 2 * vector + 1024 * most_of_strangers)
     return misbehaviour(0, "too many bytes of strangers before the group began"), false;
   auto& one = early_from_[who];
   const auto of_guard = options_.guard ? 4u : 0u;

@@ -96,6 +96,7 @@ private:
     std::optional<duration> lacks_since{}; ///< a check had to wait for a server then
     duration patience{};                   ///< since then
     bool sought = false;                   ///< the check has looked up servers
+    bool says_it_waits = false;            ///< observers know that the check lacks a third server
     bool disputed = false;                 ///< the last check found no two servers that agree
     bool drawn = false;                    ///< whether this token is checked has been decided
     bool ends = false;                     ///< the text is complete, but for its check

@@ -28,7 +28,7 @@ void inference_client::begin_check() {
                      {each.outputs.begin(), each.outputs.end()}});
   now_->check.emplace(std::move(spans), options_.ends->width(), check_tolerance(options_.codec));
   now_->passes = 0;
-  now_->sought = false;
+  now_->sought = now_->says_it_waits = false;
 }
 
 bool inference_client::seeks_servers() const {
@@ -50,6 +50,8 @@ bool inference_client::pump_check() {
         // Servers may have come since the last look-up; the answer goes on with the check.
         now_->patience = open->decides ? options_.dispute_patience : options_.check_patience;
         if (!now_->lacks_since) now_->lacks_since = now();
+        if (open->decides && !std::exchange(now_->says_it_waits, true))
+          here().observe(check_waits{now_->what.token, open->layers});
         if (!std::exchange(now_->sought, true)) return ask_servers(), true;
         if (seeks_servers()) return true; // until the next look-up
         now_->check->unroutable();

@@ -28,6 +28,10 @@ std::string layers_missing::logged_fields() const {
   return fmt::format(R"("request":{},"first":{},"last":{})", request, layers.first, layers.last);
 }
 
+std::string check_waits::logged_fields() const {
+  return fmt::format(R"("request":{},"first":{},"last":{})", request, layers.first, layers.last);
+}
+
 std::string layers_taken::logged_fields() const {
   return fmt::format(R"("first":{},"last":{},"was_first":{},"was_last":{})", layers.first,
                      layers.last, before.first, before.last);

@@ -48,6 +48,14 @@ struct layers_missing {
   std::string logged_fields() const;
 };
 
+/// Two servers differ, and a client waits for a third one that decides.
+struct check_waits {
+  static constexpr std::string_view observed_as = "check_waits";
+  std::uint64_t request = 0;
+  layer_span layers;
+  std::string logged_fields() const;
+};
+
 /// A client has had the outputs of its servers computed again (output_check.hpp).
 struct outputs_checked {
   static constexpr std::string_view observed_as = "outputs_checked";

@@ -362,6 +362,9 @@ private:
     } else if (const auto* missing = actors::get_if<actors::layers_missing>(&seen)) {
       ++out_.waits;
       news(fmt::format("no server holds layers {}: waiting for one", to_text(missing->layers)));
+    } else if (const auto* waiting = actors::get_if<actors::check_waits>(&seen)) {
+      news(fmt::format("two servers differ on layers {}: waiting for a third one",
+                       to_text(waiting->layers)));
     } else if (const auto* checked = actors::get_if<actors::outputs_checked>(&seen)) {
       ++out_.checks;
       out_.check_passes += checked->passes;

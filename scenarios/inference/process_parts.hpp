@@ -133,6 +133,13 @@ std::optional<inference_news> news_of(const actors::observation& seen, Name name
                            wrong->retracted, wrong->retracted == 1 ? " is" : "s are");
     return out;
   }
+  if (const auto* waits = actors::get_if<actors::check_waits>(&seen)) {
+    out.what = inference_news::kind::checked;
+    out.writing = waits->request;
+    out.text = fmt::format("two servers differ on layers {}: waiting for a third one",
+                           to_text(waits->layers));
+    return out;
+  }
   const auto* checked = actors::get_if<actors::outputs_checked>(&seen);
   if (checked != nullptr && (checked->disputed || checked->unchecked > 0)) {
     out.what = inference_news::kind::checked;

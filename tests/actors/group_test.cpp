@@ -725,17 +725,17 @@ TEST_CASE("strangers cannot fill the memory of a peer before its group begins, n
                part_chunk{group.group, 0, 1, 0, payload::size_only(2 << 20)});
   f.world.settle();
   CHECK(f.blamed(5) == 1);
-  // More bytes than two vectors.
+  // Chunks of small vectors have tables that are larger than they are.
   for (int i = 0; i < 3; ++i)
     caf::send_as(stranger.first, follower,
                  part_chunk{group.group, 0, 1, 0, payload::size_only(240)});
   f.world.settle();
-  CHECK(f.blamed(0) == 1); // another stranger may have sent most of them
+  CHECK(f.blamed(5) == 1);
   for (int i = 0; i < 200; ++i)
     caf::send_as(stranger.first, follower, part_claim{group.group, 0, 0});
   f.world.settle();
-  CHECK(f.blamed(0) > 100);
-  CHECK(f.blamed(5) == 1);
+  CHECK(f.blamed(5) > 30);  // more messages than one may send
+  CHECK(f.blamed(0) > 100); // another stranger may have sent most of them
   CHECK(f.blamed(4) == 0);
   // The member's own limit is not affected.
   caf::send_as(member.first, follower, f.decline(member.first, group.group, 2));

@@ -155,6 +155,9 @@ TEST_CASE("wrong servers: a check waits for a third server that comes in time") 
     while (lab.shown.size() < 30) lab.world.run_for(10ms);
     lab.world.run_for(in_time ? 25s : 35s);
     CHECK(lab.answers().size() == (in_time ? 0 : 1));
+    const auto waits = lab.world.observed<check_waits>();
+    REQUIRE(waits.size() == 1);
+    CHECK(waits.front().second.layers == layer_span{0, 5});
     lab.add_server({0, 3});
     lab.add_server({3, 5});
     lab.world.run_for(10s);
