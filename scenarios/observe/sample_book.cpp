@@ -139,7 +139,11 @@ void sample_book::round_ended(duration, actors::peer_id peer, const actors::roun
 }
 
 void sample_book::round_final(const swarm_round& what) {
-  if (!what.completed) return;
+  // A result that attackers alone have is in no honest state.
+  const bool counts = std::any_of(what.members.begin(), what.members.end(), [&](const auto& who) {
+    return who.completed() && !is_attacker(who.peer);
+  });
+  if (!what.completed || !counts) return;
   split_ = split_ || what.outcome == actors::outcome::split;
   before_split_ += split_ ? 0 : 1;
   rounds_.push_back(what.group);
