@@ -139,18 +139,18 @@ void sample_book::round_ended(duration, actors::peer_id peer, const actors::roun
 }
 
 void sample_book::round_final(const swarm_round& what) {
-  // A result that attackers alone have is in no honest state.
-  const bool counts = std::any_of(what.members.begin(), what.members.end(), [&](const auto& who) {
+  if (!what.completed) return;
+  // A result that attackers alone have is in no honest state, but they may commit it.
+  const bool honest = std::any_of(what.members.begin(), what.members.end(), [&](const auto& who) {
     return who.completed() && !is_attacker(who.peer);
   });
-  if (!what.completed || !counts) return;
   split_ = split_ || what.outcome == actors::outcome::split;
   before_split_ += split_ ? 0 : 1;
   rounds_.push_back(what.group);
   for (std::uint32_t i = 0; i < what.members.size(); ++i) {
     const round_member& who = what.members[i];
     if (!who.contributed || !is_sender(what.parts, i)) continue;
-    if (what.outcome != actors::outcome::failed) {
+    if (what.outcome != actors::outcome::failed && honest) {
       use(what.ended, who.peer, what.group, what.epoch, who.samples);
       continue;
     }

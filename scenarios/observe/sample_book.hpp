@@ -132,7 +132,8 @@ private:
     shard_state shard = shard_state::unknown;
     std::uint8_t uses = 0; // number of completed rounds that used the index
     bool reported = false;
-    bool lost_branch = false;   // used by a round that only members completed who then died
+    // Used by a round that only attackers completed, or members who then died.
+    bool lost_branch = false;
     bool claimed = false;       // first moved for an attacker; perhaps no shard issued it
     std::uint32_t round = 0;    // number of the round that used the index; 0 once it is settled
     actors::peer_id holder = 0; // the peer that leases the index
