@@ -44,8 +44,12 @@ bool micro_batch::open(task what) const {
   return (what.kind == task_kind::forward ? one.forward : one.backward) == progress::sent;
 }
 
+bool micro_batch::awaits(task what, peer_id by) const {
+  return what.hop <= last() && open(what) && peer_of(what) == by;
+}
+
 bool micro_batch::answered(task what, peer_id by, payload values) {
-  if (what.hop > last() || !open(what) || peer_of(what) != by) return false;
+  if (!awaits(what, by)) return false;
   if (what.kind == task_kind::forward) {
     at_[what.hop].forward = progress::answered;
     auto& next = at_[what.hop + 1];

@@ -45,7 +45,8 @@ public:
   void sent(task what, peer_id to);
   /// The peer that works on the task, or has ended it.
   peer_id peer_of(task what) const;
-  bool open(task what) const;
+  /// This peer works on the task. False for any hop that the pipeline does not have.
+  bool awaits(task what, peer_id by) const;
 
   /// The output of a forward task, or the gradient with respect to the input of a backward task,
   /// has come. False: the task was not open at this peer, and the answer is of no use.
@@ -66,6 +67,8 @@ public:
   std::uint32_t counted_hops() const;
 
 private:
+  bool open(task what) const;
+
   enum class progress : std::uint8_t { none, sent, answered, counted };
   struct hop_state {
     bool has_input = false, has_gradient = false;

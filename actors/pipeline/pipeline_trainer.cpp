@@ -480,8 +480,7 @@ void pipeline_trainer::receive(const stage_output& m) {
       at_ == progress::open && m.epoch == epoch_ ? passes_.find(m.number) : passes_.end();
   const micro_batch::task what{m.backward != 0 ? pass_kind::backward : pass_kind::forward, m.hop};
   const auto peer = sender_peer();
-  if (found == passes_.end() || !found->second.open(what) || found->second.peer_of(what) != peer)
-    return;
+  if (found == passes_.end() || !found->second.awaits(what, peer)) return;
   // Each peer of the next stage would refuse such values, and look like the one that fails.
   if (!has_activations(found->second, what, m.values)) {
     misbehaviour(peer, "an output without the activations of its task");
@@ -545,7 +544,7 @@ void pipeline_trainer::fail(std::uint64_t number, micro_batch::task what, peer_i
     leave_alone(by);
   else if (!answered)
     ban(by, options_.refresh);
-  if ((answered || pass.open(what)) && pass.peer_of(what) == by) note_failure(number, what, why);
+  if (answered ? pass.peer_of(what) == by : pass.awaits(what, by)) note_failure(number, what, why);
   pass.failed(what, by);
   pump();
 }

@@ -52,6 +52,20 @@ TEST_CASE("a micro-batch passes forward through the hops and backward again") {
   CHECK(what.gradient(0).size() == 4);
 }
 
+TEST_CASE("a hop beyond the end of the pipeline is of no use, whoever names it") {
+  micro_batch what(1, 3, bytes(10), 2);
+  what.sent({kind::forward, 0}, 5);
+  CHECK(what.awaits({kind::forward, 0}, 5));
+  for (const std::uint32_t hop : {3U, 4U, ~0U})
+    for (const auto way : {kind::forward, kind::backward}) {
+      CHECK(!what.awaits({way, hop}, 5));
+      CHECK(!what.answered({way, hop}, 5, bytes(1)));
+      CHECK(!what.counted(hop, 5));
+      what.failed({way, hop}, 5);
+    }
+  CHECK(what.awaits({kind::forward, 0}, 5));
+}
+
 TEST_CASE("an answer of a peer that was not asked is of no use") {
   micro_batch what(1, 2, bytes(10), 2);
   CHECK(!what.answered({kind::forward, 0}, 5, bytes(1)));
