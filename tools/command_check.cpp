@@ -4,6 +4,7 @@
 #include "scenarios/programs/program.hpp"
 #include "scenarios/runner/runner.hpp"
 #include "scenarios/schema/load.hpp"
+#include "scenarios/workloads/prepared.hpp"
 #include "tools/arguments.hpp"
 #include "tools/commands.hpp"
 #include "tools/exit_codes.hpp"
@@ -21,6 +22,17 @@ struct check_arguments {
   scenario_arguments scenario;
   bool show = false, hosts = false;
 };
+
+/// Prints what hosts without the data have to know of the corpus.
+int print_corpus(const check_arguments& arguments, const scenarios::scenario& what) {
+  const auto work = scenarios::prepare_workload(what);
+  if (!work) return fail(work.error());
+  const auto corpus = scenarios::fixed_corpus(what, **work);
+  if (!corpus) return fail(corpus.error());
+  fmt::print("{}: the corpus of {} samples has data.corpus_root {}\n", arguments.scenario.file,
+             what.data.corpus_samples, corpus->root.hex());
+  return exit_ok;
+}
 
 int check(const check_arguments& arguments) {
   auto scenario = arguments.scenario.load();
@@ -47,6 +59,8 @@ int check(const check_arguments& arguments) {
                    arguments.scenario.file, need.group, scenarios::bytes_text(need.bytes),
                    need.what, scenarios::bytes_text(need.has));
   fmt::print("{}: fine ({})\n", arguments.scenario.file, program.outline(*scenario));
+  if (program.on_runner() && scenario->data.corpus_samples > 0)
+    return print_corpus(arguments, *scenario);
   return exit_ok;
 }
 

@@ -2,6 +2,7 @@
 #include "actors/conduct/conducts.hpp"
 
 #include "actors/conduct/attacks.hpp"
+#include "actors/conduct/attacks_on_data.hpp"
 #include "actors/conduct/attacks_on_experts.hpp"
 #include "actors/conduct/attacks_on_guard.hpp"
 #include "actors/conduct/attacks_on_values.hpp"
@@ -16,9 +17,14 @@ namespace {
 
 template <class Conduct>
 conduct_definition bug(const char* name, const char* meaning) {
-  return {name, meaning, conduct_kind::bug, false, false, false, [](host&, const conduct_options&) {
-            return std::make_shared<Conduct>();
-          }};
+  return {name,
+          meaning,
+          conduct_kind::bug,
+          false,
+          false,
+          false,
+          false,
+          [](host&, const conduct_options&) { return std::make_shared<Conduct>(); }};
 }
 
 template <class Conduct>
@@ -29,12 +35,19 @@ conduct_definition attack_of(const char* name, const char* meaning, bool for_cha
           for_chaos,
           false,
           false,
+          false,
           [](host& on, const conduct_options& how) { return std::make_shared<Conduct>(on, how); }};
 }
 template <class Conduct>
 conduct_definition on_values(const char* name, const char* meaning) {
   auto out = attack_of<Conduct>(name, meaning, false);
   out.changes_values = true;
+  return out;
+}
+template <class Conduct>
+conduct_definition of_shard(const char* name, const char* meaning) {
+  auto out = attack_of<Conduct>(name, meaning, false);
+  out.of_shards = true;
   return out;
 }
 template <class Conduct>
@@ -48,7 +61,7 @@ conduct_definition on_labels(const char* name, const char* meaning) {
 
 definition_list<conduct_definition>& conducts() {
   static definition_list<conduct_definition> list{
-      {"honest", "it does what the protocols say", conduct_kind::honest, false, false, false,
+      {"honest", "it does what the protocols say", conduct_kind::honest, false, false, false, false,
        [](host&, const conduct_options&) { return honest_conduct(); }},
       bug<wrong_denominator>(
           "wrong_denominator",
@@ -119,6 +132,8 @@ definition_list<conduct_definition>& conducts() {
                               "a host of experts multiplies the values of the copies that it "
                               "sends by minus `strength`",
                               false),
+      of_shard<poisoned_samples>("poisoned_samples",
+                                 "a data shard sends the bytes of each sample backwards"),
       attack_of<equivocating_commitments>("equivocating_commitments",
                                           "half of the members get another commitment to a round",
                                           false),

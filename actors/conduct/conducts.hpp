@@ -32,6 +32,8 @@ struct conduct_definition {
   bool changes_labels = false;
   /// The attack changes values, so the workload has to have some.
   bool changes_values = false;
+  /// An attack of a data shard (`data.conduct`). Peers cannot make it.
+  bool of_shards = false;
   /// Makes one object for each incarnation of a host. `on` outlives the object and provides random
   /// streams.
   std::function<std::shared_ptr<conduct>(host& on, const conduct_options& how)> make;

@@ -254,7 +254,7 @@ void data_shard::lease(peer_id peer, const caf::actor& to, std::uint32_t credit)
   if (replica_) replica_->want(credit);
   auto leased = ledger_->lease(peer, credit, now());
   report_doubtful(peer, leased);
-  for (const auto& range : leased) stream<samples>(to, range);
+  for (const auto& range : leased) stream<samples, proven_samples>(to, range);
   if (index_count(leased) < credit && ledger_->exhausted() && !std::exchange(said_exhausted_, true))
     here().observe(
         samples_reported{"exhausted: this shard has issued its whole index block", 0, 0, {}});
@@ -272,13 +272,17 @@ void data_shard::report_doubtful(peer_id peer, std::span<const sample_range> ran
                                     0, std::move(doubtful)});
 }
 
-template <class Message>
+template <class Message, class Proven>
 void data_shard::stream(const caf::actor& to, const sample_range& range) {
   const std::size_t size = source_->sample_bytes();
   const auto most =
       static_cast<std::uint32_t>(std::max<std::size_t>(settings_.chunk_bytes / size, 1));
   for (std::uint32_t done = 0; done < range.count;) {
-    const sample_range piece{range.first + done, std::min(most, range.count - done)};
+    const auto& corpus = settings_.corpus;
+    sample_range piece{range.first + done, std::min(most, range.count - done)};
+    if (corpus)
+      piece.count = static_cast<std::uint32_t>(
+          std::min<std::uint64_t>(piece.count, corpus->left_at(piece.first)));
     payload data;
     if (source_->is_size_only()) {
       data = payload::size_only(piece.count * size);
@@ -288,7 +292,10 @@ void data_shard::stream(const caf::actor& to, const sample_range& range) {
         source_->read(piece.first + i, std::span(bytes).subspan(i * size, size));
       data = payload{std::move(bytes)};
     }
-    send(to, Message{piece, std::move(data)});
+    if (corpus)
+      send(to, Proven{piece, std::move(data), corpus->proof_of(piece)});
+    else
+      send(to, Message{piece, std::move(data)});
     done += piece.count;
   }
 }
@@ -303,7 +310,7 @@ void data_shard::on_copies(const copies_wanted& what) {
   if (count > budgets_.left(sender_member(), member_budgets::copied, now()))
     return misbehaviour(peer, "copies_wanted: more samples than one member may ask for");
   budgets_.take(sender_member(), member_budgets::copied, count, now());
-  for (const auto& range : *ranges) stream<sample_copies>(what.reply_to, range);
+  for (const auto& range : *ranges) stream<sample_copies, proven_copies>(what.reply_to, range);
 }
 
 void data_shard::on_returned(const samples_returned& what) {

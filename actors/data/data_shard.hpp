@@ -21,13 +21,14 @@
 // (data_shard_config::proves_rounds).
 //
 // Bytes on the wire: samples * sample_bytes, in ceil(samples / (chunk_bytes / sample_bytes))
-// messages for each contiguous range.
+// messages for each contiguous range. With a fixed corpus (corpus.hpp), each message has a proof.
 //
 // Replicas: the primary answers peers. Backups copy its ledger and refer peers to it (not_primary).
 // shard_replica.hpp has the protocol of replicas. A shard without replicas runs no such protocol.
 #pragma once
 
 #include "actors/data/commit_proofs.hpp"
+#include "actors/data/corpus.hpp"
 #include "actors/data/member_budgets.hpp"
 #include "actors/data/messages.hpp"
 #include "actors/data/proof_messages.hpp"
@@ -79,6 +80,8 @@ struct data_shard_config {
   duration dial_timeout = std::chrono::seconds{2};
   /// The current role, for observers outside the actor; may be null.
   std::shared_ptr<std::atomic<replica_role>> role{};
+  /// The source, if everybody can check its samples. Each message then has their proof.
+  std::shared_ptr<const actors::corpus> corpus{};
 };
 
 class data_shard : public protocol_actor {
@@ -168,8 +171,8 @@ private:
   void on_lease_timer();
   void publish();
 
-  /// Sends the samples of `range` in messages of this type.
-  template <class Message>
+  /// Sends the samples of `range` in messages of this type, or of the type with a proof.
+  template <class Message, class Proven>
   void stream(const caf::actor& to, const sample_range& range);
   void on_copies(const copies_wanted& what);
   /// Sets the lease timer, unless it runs or no lease exists.

@@ -32,6 +32,15 @@ struct samples {
   SHOAL_MESSAGE(samples, x.range, x.data)
 };
 
+/// `samples` of a run with a fixed corpus. `proof`: the digests of corpus_root::has(), of 32 bytes
+/// each.
+struct proven_samples {
+  sample_range range;
+  payload data;
+  payload proof;
+  SHOAL_MESSAGE(proven_samples, x.range, x.data, x.proof)
+};
+
 /// Leased samples that the sender will not use.
 struct samples_returned {
   std::vector<sample_range> ranges;
@@ -82,6 +91,14 @@ struct sample_copies {
   sample_range range;
   payload data;
   SHOAL_MESSAGE(sample_copies, x.range, x.data)
+};
+
+/// `sample_copies` of a run with a fixed corpus.
+struct proven_copies {
+  sample_range range;
+  payload data;
+  payload proof;
+  SHOAL_MESSAGE(proven_copies, x.range, x.data, x.proof)
 };
 
 // Messages between the replicas of a data shard.
@@ -151,6 +168,7 @@ struct not_primary {
 
 using data_messages = message_list<row<sample_request, traffic::control, scope::remote>,
                                    row<samples, traffic::data, scope::remote>,
+                                   row<proven_samples, traffic::data, scope::remote>,
                                    row<samples_returned, traffic::control, scope::remote>,
                                    row<commit_entry, traffic::control, scope::remote>,
                                    row<commit, traffic::control, scope::remote>,
@@ -158,6 +176,7 @@ using data_messages = message_list<row<sample_request, traffic::control, scope::
                                    row<lease_lost, traffic::control, scope::remote>,
                                    row<copies_wanted, traffic::control, scope::remote>,
                                    row<sample_copies, traffic::data, scope::remote>,
+                                   row<proven_copies, traffic::data, scope::remote>,
                                    row<ledger_row, traffic::control, scope::remote>,
                                    row<replica_info, traffic::control, scope::remote>,
                                    row<replica_hello, traffic::control, scope::remote>,

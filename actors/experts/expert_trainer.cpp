@@ -100,7 +100,9 @@ caf::behavior expert_trainer::make_behavior() {
         if (is_in_run()) send(m.reply_to, trunk_share{steps_, payload{*trunk_}});
       },
       [this](const round_report& m) { round_ended(*m.result); },
-      [this](const samples& m) { receive(m); },
+      [this](const samples& m) { receive_samples(m); },
+      [this](const proven_samples& m) { receive_samples(m); },
+      [this](const proven_copies& m) { receive_samples(m); },
       [this](const lease_lost& m) { receive(m); },
       [this](const commit_received& m) { receive(m); },
       [this](const not_primary& m) { receive(m); },

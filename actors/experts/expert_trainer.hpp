@@ -190,7 +190,8 @@ private:
   void receive(const commit_received& m);
   void receive(const not_primary& m);
   void read_trainers(const found& m);
-  void receive(const samples& m);
+  template <class Samples>
+  void receive_samples(const Samples& m);
   void receive(const lease_lost& m);
   void commit_step();
   void reach_epoch();

@@ -128,23 +128,24 @@ bool expert_trainer::take_samples(std::vector<std::byte>& into) {
   return !waiting_;
 }
 
-void expert_trainer::receive(const samples& m) {
-  if (!stream_ || draining_ || !stream_->shard.is_current(current_sender())) {
-    if (stream_ && stream_->shard.is_known(current_sender())) return;
-    return sender_misbehaves("samples from a shard that was not asked");
-  }
-  const auto bytes = options_.net->ends().sample_bytes();
-  if (m.range.count == 0 || m.data.size() != m.range.count * bytes || m.data.is_size_only())
-    return sender_misbehaves("samples of the wrong size");
-  stream_->shard.samples_came(m.range, now());
-  stream_->held.add_ready(m.range, m.data, bytes);
+template <class Samples>
+void expert_trainer::receive_samples(const Samples& m) {
+  if (!stream_) return sender_misbehaves("samples from a shard that was not asked");
+  if (draining_) return; // its leases end
+  const auto came = stream_->shard.take(m, current_sender(), now());
+  if (!came) return sender_misbehaves(came.error());
+  if (!*came) return;
   learnt_.leased(m.range.end());
   if (waiting_) start_step();
 }
+template void expert_trainer::receive_samples(const samples& m);
+template void expert_trainer::receive_samples(const proven_samples& m);
+template void expert_trainer::receive_samples(const proven_copies& m);
 
 void expert_trainer::receive(const lease_lost& m) {
   if (!stream_ || !stream_->shard.is_current(current_sender())) return;
   stream_->held.drop_ready(m.ranges);
+  stream_->shard.lost(m.ranges);
   auto repeated = stream_->held.drop_computed(m.ranges);
   if (repeated.empty()) return;
   // The shard leases these samples again. Their gradients change the experts all the same, but the

@@ -88,7 +88,9 @@ caf::behavior pipeline_trainer::make_behavior() {
       [this](const stage_counted& m) { receive(m); },
       [this](const stage_refused& m) { receive(m); },
       [this](const found& m) { receive(m); },
-      [this](const samples& m) { receive(m); },
+      [this](const samples& m) { receive_samples(m); },
+      [this](const proven_samples& m) { receive_samples(m); },
+      [this](const proven_copies& m) { receive_samples(m); },
       [this](const stage_state& m) { receive(m); },
       [this](const lease_lost& m) { receive(m); },
       [this](const commit_received& m) {

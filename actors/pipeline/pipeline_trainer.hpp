@@ -68,7 +68,6 @@ struct pipeline_trainer_config {
   std::function<payload(std::uint64_t first, std::uint64_t count)> samples;
   std::uint32_t trainer = 0, trainers = 1; ///< with `samples`: the trainer's part of a batch
   shard_client_config shard;               ///< without `samples`
-  std::uint64_t sample_bytes = 0;          ///< the same
   /// True: the trainer downloads the states of all stages at this epoch. May be empty: never.
   std::function<bool(std::uint64_t epoch)> wants_states;
   /// Called with these states, in order.
@@ -116,7 +115,8 @@ private:
   void receive(const stage_output& m);
   void receive(const stage_refused& m);
   void receive(const stage_counted& m);
-  void receive(const samples& m);
+  template <class Samples>
+  void receive_samples(const Samples& m);
   void receive(const lease_lost& m);
   void read_trainers(const found& m);
   void on_down(const caf::actor_addr& whom) override;

@@ -32,7 +32,7 @@ std::optional<pipeline_trainer::taken> pipeline_trainer::take(std::uint64_t coun
   auto& held = stream_->held;
   std::optional<taken> out;
   if (held.ready() >= count) {
-    const auto job = held.take(count, options_.sample_bytes, now());
+    const auto job = held.take(count, options_.shard.sample_bytes, now());
     out.emplace();
     out->bytes = bytes_of(job);
     out->ranges = job.ranges();
@@ -49,23 +49,22 @@ void pipeline_trainer::trained(const micro_batch& pass) {
     here().observe(actors::trained{epoch_, std::move(ranges), part_.loss(pass.number())});
 }
 
-void pipeline_trainer::receive(const samples& m) {
-  if (!stream_ || draining_ || !stream_->shard.is_current(current_sender())) {
-    if (stream_ && stream_->shard.is_known(current_sender())) return;
-    return sender_misbehaves("samples from a shard that was not asked");
-  }
-  const bool sized = options_.model->sized_values() != 0;
-  if (m.range.count == 0 || m.data.size() != m.range.count * options_.sample_bytes ||
-      (m.data.is_size_only() && !sized))
-    return sender_misbehaves("samples of the wrong size");
-  stream_->shard.samples_came(m.range, now());
-  stream_->held.add_ready(m.range, m.data, options_.sample_bytes);
-  pump();
+template <class Samples>
+void pipeline_trainer::receive_samples(const Samples& m) {
+  if (!stream_) return sender_misbehaves("samples from a shard that was not asked");
+  if (draining_) return; // its leases end
+  const auto came = stream_->shard.take(m, current_sender(), now());
+  if (!came) return sender_misbehaves(came.error());
+  if (*came) pump();
 }
+template void pipeline_trainer::receive_samples(const samples& m);
+template void pipeline_trainer::receive_samples(const proven_samples& m);
+template void pipeline_trainer::receive_samples(const proven_copies& m);
 
 void pipeline_trainer::receive(const lease_lost& m) {
   if (!stream_ || !stream_->shard.is_current(current_sender())) return;
   stream_->held.drop_ready(m.ranges);
+  stream_->shard.lost(m.ranges);
   auto repeated = stream_->held.drop_computed(m.ranges);
   if (repeated.empty()) return;
   // The shard leases these samples again. Their gradients stay in the stages' sums, but the trainer

@@ -4,6 +4,7 @@
 
 #include "actors/averaging/round.hpp"
 #include "actors/conduct/conduct.hpp"
+#include "actors/data/corpus.hpp"
 #include "actors/data/shard_hosts.hpp"
 #include "actors/device/device.hpp"
 #include "actors/reachability.hpp"
@@ -32,6 +33,7 @@ struct peer_config {
   reachability_config reachability;
   /// Says which hosts are data shards. Empty: each host with a record is one.
   shard_finder find_shard;
+  corpus_root corpus;                 ///< the samples that the scenario fixes, if it does
   std::uint64_t max_uploads = 8;      ///< concurrent downloads that the peer serves
   std::uint64_t checkpoint_every = 0; ///< epochs; 0: never
   /// The actor calls this when a step of its own has led to such an epoch. Every peer that gets

@@ -1,7 +1,9 @@
 #include "actors/training/shard_client.hpp"
 
 #include "actors/averaging/certificate.hpp"
+#include "actors/data/sample_ranges.hpp"
 #include "actors/failpoints.hpp"
+#include "actors/training/peer_config.hpp"
 #include "actors/training/state_object.hpp"
 
 #include <caf/actor_cast.hpp>
@@ -38,6 +40,18 @@ void remember(std::deque<caf::actor_addr>& list, const caf::actor_addr& whom) {
 }
 
 } // namespace
+
+shard_client_config shard_side_of(const peer_config& options, bool streams,
+                                  std::uint64_t sample_bytes, bool size_only) {
+  return {streams,
+          options.prefetch_samples,
+          options.min_refresh,
+          options.max_refresh,
+          options.find_shard,
+          options.corpus,
+          sample_bytes,
+          size_only};
+}
 
 std::vector<caf::actor> shard_client::addresses() const {
   std::vector<caf::actor> out;
@@ -86,6 +100,7 @@ void shard_client::found(const std::vector<shared<record>>& records, duration no
   }
   if (shards_.empty() && newest != nullptr) shards_.push_back({newest->address, std::nullopt});
   if (!shard_) choose(true, now);
+  if (!changed_.empty()) ask_for_changed(now);
 }
 
 bool shard_client::has_replicas() const {
@@ -128,6 +143,7 @@ void shard_client::adopt(const caf::actor& shard, duration now) {
 }
 
 void shard_client::leave() {
+  changed_ = {}; // the new shard does not know of these leases
   remember(former_, weak(std::exchange(shard_, nullptr)));
   // The new shard does not know of that credit.
   requested_ = 0;
@@ -183,6 +199,7 @@ bool shard_client::is_known(const caf::strong_actor_ptr& sender) const {
 
 void shard_client::request(duration now) {
   if (!shard_ || !config_.streams || stopped_) return;
+  if (!changed_.empty() && now - asked_for_changed_ > config_.max_refresh) ask_for_changed(now);
   // Credit without samples for a while is lost: the shard died, or had no samples.
   if (requested_ > 0 && now - last_samples_ > 2 * config_.max_refresh) requested_ = 0;
   const auto have = requested_ + held_.ready();
@@ -192,6 +209,93 @@ void shard_client::request(duration now) {
   requested_ += static_cast<std::uint32_t>(credit);
   io_.send(shard_, caf::make_message(sample_request{io_.self(), static_cast<std::uint32_t>(credit),
                                                     held_.all()}));
+}
+
+shard_client::finding shard_client::look_at(const sample_range& range, const payload& data,
+                                            const payload* proof) const {
+  if (range.count == 0 || range.end() < range.first ||
+      data.size() != range.count * config_.sample_bytes ||
+      (data.is_size_only() && !config_.size_only) || (proof != nullptr) != config_.corpus.exists())
+    return finding::malformed;
+  return proof == nullptr || config_.corpus.has(range, data, *proof) ? finding::right
+                                                                     : finding::changed;
+}
+
+result<bool> shard_client::take_leased(const sample_range& range, const payload& data,
+                                       const payload* proof, const caf::strong_actor_ptr& sender,
+                                       duration now) {
+  if (!is_current(sender)) {
+    if (is_known(sender)) return false;
+    return failure{"samples from a shard that was not asked"};
+  }
+  switch (look_at(range, data, proof)) {
+  case finding::malformed:
+    return failure{"samples of the wrong size, or without their proof"};
+  case finding::changed:
+    remember(forged_, caf::actor_cast<caf::actor_addr>(sender));
+    // Nobody has asked for more, so a shard cannot fill the memory.
+    if (range.count <= requested_) {
+      requested_ -= range.count;
+      changed_.insert(range.first, range.end());
+      ask_for_changed(now);
+    }
+    return failure{"samples that are not of the corpus"};
+  case finding::right:
+    break;
+  }
+  samples_came(range, now);
+  held_.add_ready(range, data, config_.sample_bytes);
+  return true;
+}
+
+result<bool> shard_client::take_copies(const sample_range& range, const payload& data,
+                                       const payload* proof, const caf::strong_actor_ptr& sender,
+                                       duration now) {
+  if (!is_known(sender)) return failure{"copies of samples from a host that is no shard"};
+  switch (look_at(range, data, proof)) {
+  case finding::malformed:
+    return failure{"copies of the wrong size, or without their proof"};
+  case finding::changed:
+    remember(forged_, caf::actor_cast<caf::actor_addr>(sender));
+    return failure{"copies of samples that are not of the corpus"};
+  case finding::right:
+    break;
+  }
+  const auto wanted = changed_.pieces(range.first, range.end());
+  for (const auto& piece : wanted) {
+    const sample_range part{piece.first, static_cast<std::uint32_t>(piece.size())};
+    samples_came(part, now);
+    held_.add_ready(part,
+                    data.slice((piece.first - range.first) * config_.sample_bytes,
+                               piece.size() * config_.sample_bytes),
+                    config_.sample_bytes);
+  }
+  changed_.erase(range.first, range.end());
+  return !wanted.empty();
+}
+
+void shard_client::lost(const std::vector<sample_range>& ranges) {
+  for (const auto& range : ranges) changed_.erase(range.first, range.end());
+}
+
+caf::actor shard_client::source_of_copies() const {
+  if (!shard_ || !contains(forged_, weak(shard_))) return shard_;
+  const auto other = std::find_if(shards_.begin(), shards_.end(), [this](const known_shard& one) {
+    return !contains(forged_, weak(one.address)) && !contains(lost_, weak(one.address));
+  });
+  return other == shards_.end() ? shard_ : other->address;
+}
+
+void shard_client::ask_for_changed(duration now) {
+  asked_for_changed_ = now;
+  if (const auto from = source_of_copies(); !from || contains(forged_, weak(from))) {
+    // Another replica may have come since the records were read.
+    if (now - looked_up_ >= config_.max_refresh) look_up(now);
+    return;
+  }
+  std::vector<sample_range> ranges;
+  for (const auto& piece : changed_.pieces()) append_range(ranges, piece.first, piece.end);
+  ask_for_copies(std::move(ranges));
 }
 
 void shard_client::samples_came(const sample_range& range, duration now) {
@@ -217,8 +321,8 @@ void shard_client::give_back(std::vector<sample_range> ranges) {
 }
 
 void shard_client::ask_for_copies(std::vector<sample_range> ranges) {
-  if (shard_ && !ranges.empty())
-    io_.send(shard_, caf::make_message(copies_wanted{io_.self(), std::move(ranges)}));
+  if (const auto from = source_of_copies(); from && !ranges.empty())
+    io_.send(from, caf::make_message(copies_wanted{io_.self(), std::move(ranges)}));
 }
 
 // -- commits --------------------------------------------------------------------------------------

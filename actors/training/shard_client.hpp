@@ -12,16 +12,23 @@
 // Credit: the client asks for samples in strides of a quarter of its window, and when its leases
 // need renewal. Credit without any samples for two refresh intervals is lost.
 //
+// Corpus: if the scenario fixes it (actors/data/corpus.hpp), samples count only with their proof. A
+// shard whose proof fails has changed them. The client then asks another replica for copies of
+// these samples, and uses their lease. Without another replica they stay unused.
+//
 // Commits: the client keeps at most most_commits commits. Each is kept until a shard has answered
 // it, and sent again to every new shard. Beside each one, the client keeps the certificate of its
 // round, for the shard that asks for it.
 #pragma once
 
 #include "actors/averaging/round.hpp"
+#include "actors/data/corpus.hpp"
 #include "actors/data/messages.hpp"
 #include "actors/data/proof_messages.hpp"
 #include "actors/data/shard_replica.hpp"
 #include "actors/training/held_samples.hpp"
+#include "kernels/base/interval_map.hpp"
+#include "kernels/base/result.hpp"
 
 #include <caf/actor.hpp>
 #include <caf/actor_addr.hpp>
@@ -37,13 +44,22 @@
 
 namespace shoal::actors {
 
+struct peer_config;
+
 struct shard_client_config {
   bool streams = true; ///< false: the peer computes nothing and needs no samples
   std::uint32_t prefetch_samples = 64;
   duration min_refresh{}, max_refresh{};
   /// Says which hosts are data shards. Empty: each host with a record is one.
   shard_finder find_shard{};
+  corpus_root corpus{}; ///< the samples that the scenario fixes, if it does
+  std::uint64_t sample_bytes = 0;
+  bool size_only = false; ///< samples may come without bytes
 };
+
+/// The configuration of a peer with these options.
+shard_client_config shard_side_of(const peer_config& options, bool streams,
+                                  std::uint64_t sample_bytes, bool size_only);
 
 class shard_client {
 public:
@@ -65,7 +81,8 @@ public:
     virtual bool failpoint(std::string_view branch) = 0;
   };
 
-  shard_client(io& world, shard_client_config config, const held_samples& held)
+  /// Samples that arrive go into `held`.
+  shard_client(io& world, shard_client_config config, held_samples& held)
       : io_(world), config_(config), held_(held) {}
 
   bool connected() const noexcept { return static_cast<bool>(shard_); }
@@ -89,16 +106,32 @@ public:
   bool is_current(const caf::strong_actor_ptr& sender) const;
   /// True if `sender` is a replica that the peer uses, has used, or knows of.
   bool is_known(const caf::strong_actor_ptr& sender) const;
-  /// Samples have arrived. Requires: is_current(the sender).
-  void samples_came(const sample_range& range, duration now);
+  /// Samples have arrived. True: there are more in `held`. False: a shard that the client has left
+  /// takes their leases back. Errors: how the sender has broken the rules.
+  result<bool> take(const samples& what, const caf::strong_actor_ptr& sender, duration now) {
+    return take_leased(what.range, what.data, nullptr, sender, now);
+  }
+  result<bool> take(const proven_samples& what, const caf::strong_actor_ptr& sender, duration now) {
+    return take_leased(what.range, what.data, &what.proof, sender, now);
+  }
+  /// Copies have arrived. True: some are samples that another replica changed, and are in `held`
+  /// now. Errors: as above; nobody may use the copies then.
+  result<bool> take(const sample_copies& what, const caf::strong_actor_ptr& sender, duration now) {
+    return take_copies(what.range, what.data, nullptr, sender, now);
+  }
+  result<bool> take(const proven_copies& what, const caf::strong_actor_ptr& sender, duration now) {
+    return take_copies(what.range, what.data, &what.proof, sender, now);
+  }
+  /// The leases of these samples are lost. Copies of them are of no use any more.
+  void lost(const std::vector<sample_range>& ranges);
   /// The highest of `claims` that a shard may have leased, or 0. A claim is the end of another
   /// peer's samples. It may be most_ahead above the last sample that a shard sent here. A peer
   /// without samples takes the lower median of the claims in place of its own last sample.
   std::uint64_t plausible_end(std::vector<std::uint64_t> claims) const;
   /// Returns leased samples that the peer will not use.
   void give_back(std::vector<sample_range> ranges);
-  /// Asks for copies of samples, without a lease. They come as sample_copies. Without a shard,
-  /// nothing happens.
+  /// Asks for copies of samples, without a lease. They come as sample_copies or proven_copies.
+  /// Without a shard, nothing happens.
   void ask_for_copies(std::vector<sample_range> ranges);
 
   // Commits.
@@ -124,6 +157,18 @@ private:
 
   bool is_shard(const caf::actor& address, std::string_view certificate) const;
 
+  result<bool> take_leased(const sample_range& range, const payload& data, const payload* proof,
+                           const caf::strong_actor_ptr& sender, duration now);
+  result<bool> take_copies(const sample_range& range, const payload& data, const payload* proof,
+                           const caf::strong_actor_ptr& sender, duration now);
+  void samples_came(const sample_range& range, duration now);
+  enum class finding { right, malformed, changed };
+  finding look_at(const sample_range& range, const payload& data, const payload* proof) const;
+  /// The replica to ask for copies: the current shard, or another one if it changes samples.
+  caf::actor source_of_copies() const;
+  /// Asks for copies of `changed_`. Looks for replicas if none is left that may have them.
+  void ask_for_changed(duration now);
+
   bool has_replicas() const;
   /// Chooses the best known replica that is not lost; with `desperate` also a lost one.
   void choose(bool desperate, duration now);
@@ -133,21 +178,24 @@ private:
 
   io& io_;
   shard_client_config config_;
-  const held_samples& held_;
+  held_samples& held_;
   bool stopped_ = false;
 
   caf::actor shard_;
   std::vector<known_shard> shards_; // as last read
   // The last few replicas that the peer left. Their messages may still arrive.
   std::deque<caf::actor_addr> former_;
-  std::deque<caf::actor_addr> lost_; // replicas that are gone
-  unsigned referrals_ = 0;           // referrals to a lost replica since the last samples
+  std::deque<caf::actor_addr> lost_;   // replicas that are gone
+  std::deque<caf::actor_addr> forged_; // replicas that have changed samples
+  unsigned referrals_ = 0;             // referrals to a lost replica since the last samples
   duration looked_up_{duration::min()};
   bool look_up_planned_ = false;
 
   std::uint32_t requested_ = 0; // credit that the shard has not used yet
   duration last_samples_{};
   std::uint64_t samples_end_ = 0; // the end of all samples that came
+  interval_set changed_;          // leased samples that came changed
+  duration asked_for_changed_{};
   std::deque<commit> unanswered_;
   std::map<group_id, proof> proofs_; // for unanswered commits
 };

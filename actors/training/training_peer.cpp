@@ -19,8 +19,8 @@ namespace shoal::actors {
 training_peer::parts::parts(training_peer& of, std::shared_ptr<state_pool> with, caf::actor node)
     : pool(std::move(with)), dht(std::move(node)), effects(of, dht, shard_timer, shard_token),
       shard(effects,
-            {of.traits_.streams_samples, of.options_.prefetch_samples, of.options_.min_refresh,
-             of.options_.max_refresh, of.options_.find_shard},
+            shard_side_of(of.options_, of.traits_.streams_samples, pool->work().sample_bytes(),
+                          pool->work().is_size_only()),
             held),
       others({of.traits_.most_samples > 0 ? of.traits_.most_samples : ~std::uint64_t{0},
               static_cast<std::uint64_t>(2000 * to_seconds(of.options_.max_refresh)) + 1}),
@@ -62,7 +62,10 @@ caf::behavior training_peer::make_behavior() {
       // The most frequent message comes first, as in the other actors.
       [this](found& m) { on_found(m); },
       [this](tick& m) { on_tick(m); },
-      [this](samples& m) { on_samples(m); },
+      [this, &parts](samples& m) { on_samples(parts.shard.take(m, current_sender(), now())); },
+      [this, &parts](proven_samples& m) {
+        on_samples(parts.shard.take(m, current_sender(), now()));
+      },
       [this](lease_lost& m) { on_lease_lost(m); },
       [this, &parts](commit_received& m) {
         if (!parts.shard.on(m, current_sender()))
@@ -73,6 +76,7 @@ caf::behavior training_peer::make_behavior() {
       [this](work_done& m) { on_work_done(m); },
       [this](audit_duty& m) { on_audit(m); },
       [this](sample_copies& m) { on_copies(m); },
+      [this](proven_copies& m) { on_copies(m); },
       [this](duty_missed& m) { on_missed(m); },
       [this, &parts](round_report& m) {
         parts.group = nullptr;
@@ -305,26 +309,15 @@ void training_peer::request_samples() {
   parts_->shard.request(now());
 }
 
-void training_peer::on_samples(const samples& message) {
-  auto& shard = parts_->shard;
-  const auto& work = pool()->work();
-  if (!shard.is_current(current_sender())) {
-    // A shard that the peer left takes these leases back.
-    if (shard.is_known(current_sender())) return;
-    return sender_misbehaves("samples from a shard that was not asked");
-  }
-  if (message.range.count == 0 ||
-      message.data.size() != message.range.count * work.sample_bytes() ||
-      (message.data.is_size_only() && !work.is_size_only()))
-    return sender_misbehaves("samples of the wrong size");
-  shard.samples_came(message.range, now());
-  held().add_ready(message.range, message.data, work.sample_bytes());
-  if (mode_ == mode::computing || draining_) decide();
+void training_peer::on_samples(const result<bool>& came) {
+  if (!came) return sender_misbehaves(came.error());
+  if (*came && (mode_ == mode::computing || draining_)) decide();
 }
 
 void training_peer::on_lease_lost(const lease_lost& message) {
   if (!parts_->shard.is_current(current_sender())) return;
   held().drop_ready(message.ranges);
+  parts_->shard.lost(message.ranges);
   if (!traits_.steps_locally) return;
   // Other peers have committed these samples, or have them now. They stay in the peer's parameters,
   // but the peer reports them no more.

@@ -242,12 +242,13 @@ private:
   void refresh_in(duration wait);
   void withdraw_record();
 
-  void on_samples(const samples& message);
+  void on_samples(const result<bool>& came);
   void on_lease_lost(const lease_lost& message);
 
   // training_peer_audits.cpp
   void on_audit(const audit_duty& message);
-  void on_copies(const sample_copies& message);
+  template <class Copies>
+  void on_copies(const Copies& message);
   void on_missed(const duty_missed& message);
   void look_after_audits();
   /// Gives up the audits whose samples do not come, and those whose time is over.

@@ -58,11 +58,14 @@ void training_peer::on_audit(const audit_duty& message) {
   look_after_audits();
 }
 
-void training_peer::on_copies(const sample_copies& message) {
-  if (!parts_->shard.is_known(current_sender()))
-    return sender_misbehaves("copies of samples from a host that is no shard");
-  if (parts_->audits.came(message.range, message.data)) audit_next();
+template <class Copies>
+void training_peer::on_copies(const Copies& message) {
+  const auto came = parts_->shard.take(message, current_sender(), now());
+  on_samples(came);
+  if (came && parts_->audits.came(message.range, message.data)) audit_next();
 }
+template void training_peer::on_copies(const sample_copies& message);
+template void training_peer::on_copies(const proven_copies& message);
 
 /// Asks for samples that are missing.
 void training_peer::look_after_audits() {

@@ -223,8 +223,8 @@ caf::actor spawn_trainer(const role_site& site) {
   config.share_every = o.share_every;
   if (has_rounds(site.what))
     config.rounds = {trunk_grid(site.what), site.config.averaging, site.config.codecs.first};
-  config.shard = {true, site.config.prefetch_samples, site.config.min_refresh,
-                  site.config.max_refresh, site.config.find_shard};
+  config.shard =
+      actors::shard_side_of(site.config, true, model.net()->ends().sample_bytes(), false);
   config.batch = site.config.micro_batch;
   config.epoch_of = o.target_batch;
   config.epochs = site.config.epochs;

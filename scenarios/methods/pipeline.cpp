@@ -210,9 +210,7 @@ caf::actor spawn_trainer(const role_site& site) {
   config.epochs = site.config.epochs;
   config.in_flight = o.in_flight;
   config.activations = *codec;
-  config.shard = {true, site.config.prefetch_samples, site.config.min_refresh,
-                  site.config.max_refresh, site.config.find_shard};
-  config.sample_bytes = work.sample_bytes();
+  config.shard = actors::shard_side_of(site.config, true, work.sample_bytes(), work.is_size_only());
   config.audit_share = o.audit_share;
   config.refresh = refresh_of(site);
   config.record_lifetime = site.config.record_lifetime;

@@ -46,7 +46,8 @@ struct observer_options {
   /// Called for each member whose data is in a final round's result, with the number of the
   /// member's samples. May be empty.
   std::function<void(const swarm_round& round, std::uint64_t samples)> on_contribution;
-  /// The name of a peer in another process; empty if it is not known. May be empty.
+  /// The name of a data shard, or of a peer in another process; empty if it is not known. May be
+  /// empty.
   std::function<std::string(actors::peer_id)> name_of_peer;
   run_listener* listener = nullptr; ///< hears the lines and facts of the run directory; may be null
   invariant_options invariants;

@@ -19,8 +19,14 @@ invariant_options with_names(const observer_options& from,
 run_books::run_books(observer_options with, const run_directory* files,
                      std::function<void(const swarm_round&)> on_final_round)
     : options(std::move(with)), directory(files), names(options.identify), history(names),
-      checks(with_names(options, [this](actors::peer_id peer) { return peers.name_of(peer); })),
+      checks(with_names(options, [this](actors::peer_id peer) { return name_of(peer); })),
       rounds(std::move(on_final_round), options.round_grace, options.view) {}
+
+std::string run_books::name_of(actors::peer_id peer) const {
+  if (!peers.contains(peer) && options.name_of_peer)
+    if (auto name = options.name_of_peer(peer); !name.empty()) return name;
+  return peers.name_of(peer);
+}
 
 result<std::unique_ptr<output_file>> open_table(const run_books& books, const char* name,
                                                 const std::string& header) {

@@ -38,6 +38,9 @@ struct run_books {
   std::optional<double> train_loss, held_out_loss;
   /// Tells all observers that a peer left, unless they know it already.
   std::function<void(duration time, actors::peer_id peer, std::string_view reason)> left;
+
+  /// The name of a peer, a data shard or a peer in another process. 'peer ...' if nobody knows it.
+  std::string name_of(actors::peer_id peer) const;
 };
 
 struct seen_observation {

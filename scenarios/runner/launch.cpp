@@ -249,8 +249,11 @@ void runner::state::start_shard(shard_unit& shard) {
   if (what.security.kind == security_kind::btard)
     config.judging_members =
         std::max<std::uint64_t>(what.averaging.min_group_size, actors::fewest_members);
-  const auto conduct =
-      actors::make_conduct(options.conduct.empty() ? "honest" : options.conduct, host);
+  const auto number = this->role.shard.value_or(static_cast<std::size_t>(&shard - shards.data()));
+  const auto conduct = options.conduct.empty()
+                           ? actors::make_conduct(conduct_of_shard(what, number), host)
+                           : actors::make_conduct(options.conduct, host);
+  if (conduct->alters_messages()) in->alter_messages(host, conduct);
   config.dht = start_node(host, conduct);
   config.dial_timeout = reachability_of(what).timeout / 2;
   auto& replication = config.replication;
@@ -271,7 +274,11 @@ void runner::state::start_shard(shard_unit& shard) {
       what.data.replicas == 1 ? actors::replica_role::primary : actors::replica_role::seeking);
   config.role = role;
   std::shared_ptr<const actors::sample_source> source = work->source();
-  if (start) source = std::make_shared<later_source>(std::move(source), start->data_from);
+  if (corpus_tree)
+    source = config.corpus =
+        std::make_shared<const actors::corpus>(std::move(source), corpus_tree, corpus.first);
+  else if (start)
+    source = std::make_shared<later_source>(std::move(source), start->data_from);
   const auto serves = std::make_shared<std::atomic<bool>>(false);
   auto serve = [this, &host, config, source, made, serves] {
     if (draining || !in->net().alive(in->index_of(host))) return;
@@ -283,6 +290,7 @@ void runner::state::start_shard(shard_unit& shard) {
   else
     serve();
   std::lock_guard guard(watching);
+  names_of_peers.insert_or_assign(host.id(), shard_hosts(what)[number]);
   shard.ledger = std::move(made);
   shard.role = std::move(role);
   shard.serves = serves;
@@ -363,6 +371,7 @@ void runner::state::start_actors(netem::machine_index machine, actors::host& hos
     };
   }
   config.find_shard = find_shards(host);
+  config.corpus = corpus;
   auto node = start_node(host, conduct);
   config.codecs = codecs;
   const auto& group = group_of(spec);

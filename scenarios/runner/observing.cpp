@@ -123,12 +123,9 @@ observer_options runner::state::what_to_watch(const run_directory* directory) {
   const auto traits = traits_of(what);
   if (traits.max_epoch_difference)
     out.invariants.max_epoch_difference = *traits.max_epoch_difference;
-  if (std::any_of(hosts.begin(), hosts.end(),
-                  [](const host_spec& one) { return is_attack(one.conduct); }))
-    out.invariants.honest = [this](const std::string& host) {
-      return std::none_of(hosts.begin(), hosts.end(), [&](const host_spec& one) {
-        return one.name == host && is_attack(one.conduct);
-      });
+  if (auto attack = attacking_hosts(what); !attack.empty())
+    out.invariants.honest = [attack = std::move(attack)](const std::string& host) {
+      return !attack.contains(host);
     };
   out.invariants.weights_are_samples = traits.weights_are_samples;
   // Hosts of different stages have different states of one epoch.
@@ -136,7 +133,8 @@ observer_options runner::state::what_to_watch(const run_directory* directory) {
   out.invariants.has_experts = traits.has_experts;
   out.invariants.one_branch = !traits.averages_parameters && !traits.has_stages;
   out.invariants.computes_meanwhile = traits.computes_meanwhile;
-  const bool attacked = static_cast<bool>(out.invariants.honest);
+  const bool attacked = std::any_of(hosts.begin(), hosts.end(),
+                                    [](const host_spec& one) { return is_attack(one.conduct); });
   // A trainer of a pipeline names the state of a stage after the first records of its peers.
   out.invariants.donors_may_lie = attacked && (traits.averages_parameters || traits.has_stages);
   out.invariants.commits_may_lie = attacked && !traits.proves_steps;

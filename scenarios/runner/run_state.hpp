@@ -2,6 +2,7 @@
 // it and advance its time.
 #pragma once
 
+#include "actors/data/corpus.hpp"
 #include "actors/data/sample_ledger.hpp"
 #include "actors/dht/dht_node.hpp"
 #include "actors/dht/messages.hpp"
@@ -62,7 +63,9 @@ struct runner::state {
   std::unique_ptr<prepared_workload> work;
   // The workload of the peers: work->work(), or PowerSGD around that workload.
   std::shared_ptr<const actors::workload> averaged;
-  std::optional<training_start> start;                // checkpoint in place of the initial model
+  std::optional<training_start> start; // checkpoint in place of the initial model
+  actors::corpus_root corpus;
+  std::shared_ptr<const hash_tree> corpus_tree;       // on hosts that have the samples
   std::vector<std::optional<churned_host>> join_plan; // index: as `hosts`
   std::vector<host_spec> hosts;
   node_role role; // role of this process; used with options.node
@@ -96,7 +99,7 @@ struct runner::state {
       open_rounds;                // rounds with a contribution that have not ended
   std::set<actors::peer_id> dead; // killed hosts; wall clock only
   static constexpr std::size_t most_names_of_peers = 16'384;
-  std::map<actors::peer_id, std::string> names_of_peers; // in other processes
+  std::map<actors::peer_id, std::string> names_of_peers; // data shards, and other processes
   std::set<std::string> unreached;                       // addresses whose last dial failed
   desertion deserted; // tracks departures of hosts, for a shard of a cluster
   std::uint64_t rounds_asked = 0;

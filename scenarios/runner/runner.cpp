@@ -107,6 +107,12 @@ result<std::unique_ptr<runner>> runner::prepare(scenario what, runner_options op
   if (!averaged) return failure{averaged.error()};
   auto start = load_training_start(what, **averaged);
   if (!start) return failure{start.error()};
+  if (what.data.corpus_samples > 0 && !options.sizes_only) {
+    auto fixed = fixed_corpus(what, **work);
+    if (!fixed) return failure{fixed.error()};
+    s->corpus = {what.data.corpus_samples, fixed->root, *start ? (*start)->data_from : 0};
+    s->corpus_tree = std::move(fixed->tree);
+  }
   for (const run_branch& each : options.branches) {
     s->branches.push_back({each.seed});
     s->stops.push_back(each.at);

@@ -2,6 +2,8 @@
 
 #include "actors/averaging/aggregator.hpp"
 #include "actors/conduct/conducts.hpp"
+#include "kernels/base/digest.hpp"
+#include "kernels/base/text_fields.hpp"
 #include "scenarios/methods/method.hpp"
 #include "scenarios/schema/checking.hpp"
 #include "scenarios/workloads/workload.hpp"
@@ -25,6 +27,8 @@ public:
     if (sound({"security", "security.kind"}) && s_.security.kind == security_kind::none)
       aggregator();
     for (const peer_group& group : s_.peers) attack(group);
+    corpus();
+    attack_of_shard();
   }
 
 private:
@@ -98,6 +102,11 @@ private:
     const auto* found = actors::conducts().find(group.conduct.kind);
     if (found == nullptr) return;
     const auto where = given(path + ".kind") ? path + ".kind" : path;
+    if (found->of_shards)
+      error(where,
+            fmt::format("'{}' is an attack of a data shard, and '{}' are peers", found->name,
+                        group.name),
+            {"write 'data.conduct' in place of it"});
     if (sound({"workload.kind"}) && found->changes_values) {
       const auto& work = s_.workload.definition();
       // Without numbers btard's members can still commit to something false, and be found out.
@@ -114,6 +123,53 @@ private:
     if (group.conduct.knows == actors::attacker_knowledge::everybody && s_.world == "cluster")
       error(given(path + ".knows") ? path + ".knows" : path,
             "attackers know everybody's contributions only in simulations: use 'knows: colluders'");
+  }
+
+  void corpus() {
+    const auto& data = s_.data;
+    digest root;
+    if (sound({"data.corpus_root"}) && !data.corpus_root.empty() &&
+        !read_hex(data.corpus_root, root))
+      error("data.corpus_root", "the root of a corpus has 64 hexadecimal digits",
+            {"leave it out, and 'shoal check' prints it where the data files are"});
+    if (!sound({"data.corpus_samples"})) return;
+    if (data.corpus_samples == 0) {
+      if (given("data.corpus_root"))
+        error("data.corpus_root", "the root is of no use without 'data.corpus_samples'");
+    } else if (sound({"workload.kind"}) && !s_.workload.definition().has_numbers) {
+      error("data.corpus_samples",
+            fmt::format("the samples of the workload '{}' have sizes alone, which nobody can prove",
+                        s_.workload.name()));
+    }
+  }
+
+  void attack_of_shard() {
+    const std::string path = "data.conduct";
+    if (!sound({path, "data.attackers", "data.replicas"}) || !sound_inside({path})) return;
+    const auto& how = s_.data.conduct;
+    const auto* found = actors::conducts().find(how.kind);
+    if (found == nullptr || found->kind == actors::conduct_kind::honest) return;
+    const auto where = given(path + ".kind") ? path + ".kind" : path;
+    if (!found->of_shards) {
+      std::string known;
+      for (const auto& each : actors::conducts().all())
+        if (each.of_shards) known += (known.empty() ? "'" : ", '") + each.name + "'";
+      error(where, fmt::format("'{}' is no conduct of a data shard", found->name),
+            {fmt::format("a data shard is honest, or attacks by one of: {}", known)});
+    } else if (sound({"workload.kind"}) && !s_.workload.definition().has_numbers) {
+      error(where, fmt::format("'{}' changes samples, and those of the workload '{}' have sizes "
+                               "alone",
+                               found->name, s_.workload.name()));
+    } else if (s_.data.attackers > s_.data.replicas) {
+      error(
+          given("data.attackers") ? "data.attackers" : "data.replicas",
+          fmt::format("{} replicas attack, and there are {}", s_.data.attackers, s_.data.replicas));
+    } else if (sound({"data.corpus_samples"}) && s_.data.corpus_samples == 0) {
+      warn(where, "nobody checks samples without 'data.corpus_samples': a false one spoils the "
+                  "model, and may get an honest member banned");
+    } else if (s_.data.attackers == s_.data.replicas) {
+      warn(where, "each replica of the data shard attacks, so peers have no honest one to turn to");
+    }
   }
 
   const scenario& s_;

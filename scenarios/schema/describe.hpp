@@ -393,6 +393,19 @@ void describe(V& v, data_options& o) {
           {.hide_default = true});
   v.field("replica_regions", o.replica_regions, "regions of `shard-1`, `shard-2`, …",
           {.hide_default = true, .otherwise = "`region`"});
+  v.field(
+      "corpus_samples", o.corpus_samples,
+      "samples of a fixed corpus, which are used again and again. Each message then proves that "
+      "its samples are of the corpus, so a shard cannot change them. 0: no limit and no proof",
+      {.at_most = 1 << 24, .hide_default = true});
+  v.field("corpus_root", o.corpus_root,
+          "hash of a tree over the corpus, which `shoal check` prints. Hosts of a cluster without "
+          "the files need it",
+          {.hide_default = true, .otherwise = "computed from the files"});
+  v.field("conduct", o.conduct, "how the first `attackers` replicas behave, as in `peers.GROUP`",
+          {.hide_default = true});
+  v.field("attackers", o.attackers, "replicas with that conduct, from the first one on",
+          {.at_least = 1, .at_most = 16, .hide_default = true});
 }
 
 template <class V>

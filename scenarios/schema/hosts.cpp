@@ -1,5 +1,7 @@
 #include "scenarios/schema/hosts.hpp"
 
+#include "actors/conduct/conducts.hpp"
+
 #include <glob.h>
 
 #include <algorithm>
@@ -68,6 +70,21 @@ std::vector<std::string> shard_hosts(const scenario& from) {
   for (std::uint64_t i = names.size(); i < from.data.replicas; ++i)
     names.push_back(shard_prefix + std::to_string(i));
   return names;
+}
+
+const actors::conduct_options& conduct_of_shard(const scenario& from, std::size_t number) {
+  static const actors::conduct_options honest;
+  return number < from.data.attackers ? from.data.conduct : honest;
+}
+
+std::set<std::string> attacking_hosts(const scenario& from) {
+  std::set<std::string> out;
+  for (const auto& host : expand_hosts(from))
+    if (actors::is_attack(host.conduct)) out.insert(host.name);
+  const auto shards = shard_hosts(from);
+  for (std::size_t i = 0; i < shards.size(); ++i)
+    if (actors::is_attack(conduct_of_shard(from, i))) out.insert(shards[i]);
+  return out;
 }
 
 bool selects_shard(std::string_view select, std::string_view name) {

@@ -3,6 +3,7 @@
 
 #include "scenarios/schema/scenario.hpp"
 
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,6 +36,10 @@ std::vector<host_spec> expand_hosts(const scenario& from);
 
 /// Returns the names of the shard hosts: 'shard-0', 'shard-1', ..., or data.names.
 std::vector<std::string> shard_hosts(const scenario& from);
+/// The conduct of the shard host with this number in shard_hosts().
+const actors::conduct_options& conduct_of_shard(const scenario& from, std::size_t number);
+/// The names of all hosts whose conduct is an attack.
+std::set<std::string> attacking_hosts(const scenario& from);
 /// True if a fault's `select` matches this shard host. '*' alone matches no shard.
 bool selects_shard(std::string_view select, std::string_view name);
 

@@ -153,6 +153,10 @@ struct data_options {
   std::vector<std::string> names;      ///< names of the shard hosts; default: shard-0, shard-1, ...
   /// Regions of shard-1, shard-2, ...; further replicas are in `region`.
   std::vector<std::string> replica_regions;
+  std::uint64_t corpus_samples = 0; ///< samples of the fixed corpus; 0: the run has none
+  std::string corpus_root;          ///< 64 hexadecimal digits; empty: computed from the files
+  actors::conduct_options conduct;  ///< the first `attackers` replicas have it
+  std::uint64_t attackers = 1;
   bool operator==(const data_options&) const = default;
 };
 

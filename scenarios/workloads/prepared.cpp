@@ -1,9 +1,13 @@
 #include "scenarios/workloads/prepared.hpp"
 
+#include "actors/data/corpus.hpp"
 #include "actors/training/low_rank_workload.hpp"
+#include "kernels/base/text_fields.hpp"
 #include "scenarios/methods/method.hpp"
 #include "scenarios/schema/start_from.hpp"
 #include "scenarios/workloads/workload.hpp"
+
+#include <fmt/format.h>
 
 #include <charconv>
 #if SHOAL_WITH_LEARN
@@ -14,6 +18,28 @@ namespace shoal::scenarios {
 
 result<std::unique_ptr<prepared_workload>> prepare_workload(const scenario& from, bool needs_data) {
   return from.workload.definition().prepare(from, needs_data);
+}
+
+result<known_corpus> fixed_corpus(const scenario& from, const prepared_workload& work) {
+  known_corpus out;
+  const auto& given = from.data.corpus_root;
+  if (!given.empty() && !read_hex(given, out.root))
+    return failure{"data.corpus_root: the root of a corpus has 64 hexadecimal digits"};
+  const auto source = work.source();
+  if (!source) {
+    if (given.empty())
+      return failure{"data.corpus_root is missing, and this host has no data files to compute it "
+                     "from: 'shoal check' prints it on a host that has them"};
+    return out;
+  }
+  out.tree = actors::tree_of(*source, from.data.corpus_samples);
+  if (!given.empty() && out.root != out.tree->root())
+    return failure{fmt::format("data.corpus_root: the first {} samples of the data files have the "
+                               "root {}, and the scenario names {}: other files, another seed, or "
+                               "another number of samples",
+                               from.data.corpus_samples, out.tree->root().hex(), given)};
+  out.root = out.tree->root();
+  return out;
 }
 
 result<void> save_checkpoint(const scenario& from, const kernels::optimizer_config& optimizer,

@@ -4,6 +4,7 @@
 #include "actors/data/sample_source.hpp"
 #include "actors/training/contribution.hpp"
 #include "actors/training/workload.hpp"
+#include "kernels/base/hash_tree.hpp"
 #include "kernels/base/result.hpp"
 #include "kernels/optimizer.hpp"
 #include "scenarios/schema/scenario.hpp"
@@ -56,6 +57,15 @@ public:
 /// this build lacks.
 result<std::unique_ptr<prepared_workload>> prepare_workload(const scenario& from,
                                                             bool needs_data = true);
+
+/// The fixed corpus of a run (actors/data/corpus.hpp).
+struct known_corpus {
+  digest root;
+  std::shared_ptr<const hash_tree> tree; ///< null on a host without the data
+};
+/// Requires: data.corpus_samples is above 0. Errors: the data have another root than the scenario
+/// says; neither has one.
+result<known_corpus> fixed_corpus(const scenario& from, const prepared_workload& work);
 
 /// Writes a checkpoint of a state of `from`'s workload.
 result<void> save_checkpoint(const scenario& from, const kernels::optimizer_config& optimizer,

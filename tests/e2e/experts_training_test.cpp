@@ -3,7 +3,6 @@
 #include "actors/experts/observations.hpp"
 #include "actors/experts/probes.hpp"
 #include "actors/pipeline/observations.hpp"
-#include "kernels/base/rng.hpp"
 #include "scenarios/experts/expert_block_kind.hpp"
 #include "scenarios/methods/experts.hpp"
 #include "scenarios/record/explain_experts.hpp"
@@ -11,6 +10,7 @@
 #include "scenarios/runner/runner.hpp"
 #include "scenarios/schema/load.hpp"
 #include "tests/e2e/support/program.hpp"
+#include "tests/e2e/support/sentences.hpp"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -27,14 +27,9 @@ using namespace shoal::e2e;
 
 namespace {
 
-/// Sentences of a few words, in a drawn order.
 std::string write_text(const scratch_folder& folder) {
-  constexpr const char* words[] = {"the ", "shoal ", "swims ", "through ", "a ", "cold ", "sea. "};
-  auto random = stream(5, "text");
-  std::string out;
-  for (int i = 0; i < 4000; ++i) out += words[random.below(7)];
   const auto path = folder / "text.txt";
-  spill(path, out);
+  spill(path, sentences());
   return path.string();
 }
 

@@ -1,12 +1,11 @@
 // scenarios/pipeline: a swarm that learns text through a pipeline, beside one machine.
-#include "kernels/base/rng.hpp"
 #include "scenarios/pipeline/pipeline_report.hpp"
+#include "tests/e2e/support/sentences.hpp"
 #include "tests/support/scratch_folder.hpp"
 
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
-#include <fstream>
 #include <string>
 
 using namespace shoal;
@@ -14,14 +13,8 @@ using namespace shoal::scenarios;
 
 namespace {
 
-/// Sentences of a few words, in a drawn order.
 std::string write_text(const scratch_folder& folder) {
-  constexpr const char* words[] = {"the ", "shoal ", "swims ", "through ", "a ", "cold ", "sea. "};
-  auto random = stream(5, "text");
-  const auto path = (folder.path / "text.txt").string();
-  std::ofstream out(path);
-  for (int i = 0; i < 4000; ++i) out << words[random.below(7)];
-  return path;
+  return folder.write("text.txt", e2e::sentences());
 }
 
 pipeline_options small(const std::string& text) {

@@ -3,11 +3,11 @@
 #include "actors/conduct/conducts.hpp"
 #include "actors/pipeline/observations.hpp"
 #include "actors/pipeline/probes.hpp"
-#include "kernels/base/rng.hpp"
 #include "scenarios/record/explain_micro_batch.hpp"
 #include "scenarios/record/verify_data.hpp"
 #include "scenarios/schema/load.hpp"
 #include "tests/e2e/support/program.hpp"
+#include "tests/e2e/support/sentences.hpp"
 #include "tests/e2e/support/swarm.hpp"
 
 #include <doctest/doctest.h>
@@ -25,14 +25,9 @@ using namespace shoal::e2e;
 
 namespace {
 
-/// Sentences of a few words, in a drawn order.
 std::string write_text(const scratch_folder& folder) {
-  constexpr const char* words[] = {"the ", "shoal ", "swims ", "through ", "a ", "cold ", "sea. "};
-  auto random = stream(5, "text");
-  std::string out;
-  for (int i = 0; i < 4000; ++i) out += words[random.below(7)];
   const auto path = folder / "text.txt";
-  spill(path, out);
+  spill(path, sentences());
   return path.string();
 }
 
@@ -313,7 +308,8 @@ TEST_CASE("no attack of one host of a stage, or of one trainer, stops a pipeline
     std::string which;
     for (const auto& each : actors::conducts().all()) {
       const std::string name(each.name);
-      if (each.kind != actors::conduct_kind::attack || each.changes_labels) continue;
+      if (each.kind != actors::conduct_kind::attack || each.changes_labels || each.of_shards)
+        continue;
       CAPTURE(name);
       what.more_peers = fmt::format(
           "  x: {{count: 1, {}up: 50Mbit, down: 50Mbit, device: small, conduct: {{kind: {}}}}}\n",

@@ -64,10 +64,7 @@ public:
 private:
   /// Empty if nobody knows the sender.
   std::string name_of(actors::peer_id peer) const {
-    if (peer == 0) return {};
-    if (!books_.peers.contains(peer) && books_.options.name_of_peer)
-      if (auto name = books_.options.name_of_peer(peer); !name.empty()) return name;
-    return books_.peers.name_of(peer);
+    return peer == 0 ? std::string{} : books_.name_of(peer);
   }
 
   void add(const case_event& what) {

@@ -31,10 +31,10 @@ public:
       one.epoch = x->epoch;
       ++one.committed;
     } else if (const auto* x = actors::get_if<actors::audit_planned>(&seen.what)) {
-      at(x->group).audits.push_back({std::string(seen.host), name_of(x->target_peer), {}});
+      at(x->group).audits.push_back({std::string(seen.host), books_.name_of(x->target_peer), {}});
     } else if (const auto* x = actors::get_if<actors::audited>(&seen.what)) {
       auto& one = at(x->group);
-      const auto target = name_of(x->target_peer);
+      const auto target = books_.name_of(x->target_peer);
       for (auto& each : one.audits)
         if (each.validator == seen.host && each.target == target)
           each.found = x->right ? "right" : "wrong";
@@ -42,11 +42,11 @@ public:
     } else if (const auto* x = actors::get_if<actors::accused_member>(&seen.what)) {
       auto& one = at(x->group);
       one.accusations.push_back(
-          {name_of(x->accuser_peer), name_of(x->accused_peer), kind_name(x->kind)});
+          {books_.name_of(x->accuser_peer), books_.name_of(x->accused_peer), kind_name(x->kind)});
       tell(seen.time, one);
     } else if (const auto* x = actors::get_if<actors::case_decided>(&seen.what)) {
       auto& one = at(x->group);
-      const guarded_round::lost_case verdict{name_of(x->culprit_peer), kind_name(x->kind)};
+      const guarded_round::lost_case verdict{books_.name_of(x->culprit_peer), kind_name(x->kind)};
       // Each member holds the verdict.
       if (std::find(one.verdicts.begin(), one.verdicts.end(), verdict) != one.verdicts.end())
         return;
@@ -57,7 +57,7 @@ public:
       // The members report the same ones. The first report is enough.
       if (!one.distances.empty()) return;
       for (std::size_t m = 0; m < x->norms.size() && m < x->peers.size(); ++m)
-        if (x->norms[m] >= 0) one.distances.emplace_back(name_of(x->peers[m]), x->norms[m]);
+        if (x->norms[m] >= 0) one.distances.emplace_back(books_.name_of(x->peers[m]), x->norms[m]);
       tell(seen.time, one);
     }
   }
@@ -70,12 +70,6 @@ public:
 
 private:
   static constexpr std::size_t most_open = 256;
-
-  std::string name_of(actors::peer_id peer) const {
-    if (!books_.peers.contains(peer) && books_.options.name_of_peer)
-      if (auto name = books_.options.name_of_peer(peer); !name.empty()) return name;
-    return books_.peers.name_of(peer);
-  }
 
   guarded_round& at(const actors::group_id& group) {
     const auto [found, fresh] = open_.try_emplace(group);

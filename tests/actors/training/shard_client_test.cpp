@@ -14,8 +14,35 @@ using namespace std::chrono_literals;
 
 namespace {
 
+/// Sample i is the byte i.
+struct bytes_source final : sample_source {
+  std::uint32_t sample_bytes() const override { return 1; }
+  void read(std::uint64_t index, std::span<std::byte> out) const override {
+    out[0] = static_cast<std::byte>(index);
+  }
+};
+
+/// A corpus of 100 samples.
+const corpus& hundred() {
+  static const auto source = std::make_shared<const bytes_source>();
+  static const corpus all(source, tree_of(*source, 100), 0);
+  return all;
+}
+
+template <class Message>
+Message proven(const sample_range& range, bool changed = false) {
+  std::vector<std::byte> bytes(range.count);
+  for (std::uint32_t i = 0; i < range.count; ++i)
+    hundred().read(range.first + i, std::span(bytes).subspan(i, 1));
+  if (changed) bytes.back() ^= std::byte{1};
+  return {range, payload{std::move(bytes)}, hundred().proof_of(range)};
+}
+
 /// A client with recorded effects, and some replicas that the tests play.
 struct lab final : shard_client::io {
+  explicit lab(const corpus_root& fixed = {}) : corpus_(fixed) {}
+
+  corpus_root corpus_;
   using silent = collector<found>;
   mini_world world;
   mini_host& host = world.add_host("h");
@@ -29,7 +56,7 @@ struct lab final : shard_client::io {
     if (host.peer_of(address) == host.id() || proof == "good certificate") return 0;
     return std::nullopt;
   };
-  shard_client client{*this, {true, 64, 200ms, 5s, find_shard}, held};
+  shard_client client{*this, {true, 64, 200ms, 5s, find_shard, corpus_, 1, true}, held};
 
   std::vector<std::pair<caf::actor, caf::message>> sent;
   std::vector<caf::actor> watched;
@@ -99,9 +126,9 @@ TEST_CASE("shard client: credit is given in strides of a quarter of the window, 
   const auto shard = t.actor();
   t.client.found({lab::alone(shard, 5)}, 0s);
   const auto samples_come = [&](std::uint32_t count, duration now) {
-    t.client.samples_came({1000 * static_cast<std::uint64_t>(now.count()), count}, now);
-    t.held.add_ready({1000 * static_cast<std::uint64_t>(now.count()), count},
-                     payload::size_only(count), 1);
+    const sample_range range{1000 * static_cast<std::uint64_t>(now.count()), count};
+    CHECK(
+        t.client.take(samples{range, payload::size_only(count)}, lab::strong(shard), now).value());
   };
   samples_come(64, 1s);
   t.held.start(t.held.take(15, 1, 1s));
@@ -203,12 +230,117 @@ TEST_CASE("shard client: a member that claims far samples does not make a later 
   // Without samples of its own, a peer believes what most members say.
   CHECK(t.client.plausible_end({100, far, 200}) == 200);
   CHECK(t.client.plausible_end({far}) == far);
-  t.client.found({lab::alone(t.actor(), 5)}, 1s);
-  t.client.samples_came({500, 10}, 2s);
+  const auto shard = t.actor();
+  t.client.found({lab::alone(shard, 5)}, 1s);
+  REQUIRE(t.client.take(samples{{500, 10}, payload::size_only(10)}, lab::strong(shard), 2s));
   CHECK(t.client.plausible_end({far}) == 0);
   CHECK(t.client.plausible_end({far, ~0ull, 700, 600}) == 700);
   CHECK(t.client.plausible_end({510 + shard_client::most_ahead}) == 510 + shard_client::most_ahead);
   CHECK(t.client.plausible_end({511 + shard_client::most_ahead}) == 0);
+}
+
+TEST_CASE("shard client: samples count only from the current shard, and only with their size") {
+  lab t;
+  const auto old = t.actor(), shard = t.actor();
+  t.client.found({lab::alone(old, 1)}, 1s);
+  t.client.down(lab::weak(old), 2s);
+  t.client.found({lab::alone(shard, 2)}, 3s);
+  const auto take = [&](const sample_range& range, std::size_t bytes, const caf::actor& from) {
+    return t.client.take(samples{range, payload::size_only(bytes)}, lab::strong(from), 4s);
+  };
+  CHECK(take({0, 4}, 4, old).value() == false);
+  CHECK(take({0, 4}, 4, t.me).error() == "samples from a shard that was not asked");
+  for (const auto& [range, bytes] :
+       {std::pair{sample_range{0, 4}, 5}, {{0, 0}, 0}, {{~0ull, 4}, 4}})
+    CHECK(take(range, static_cast<std::size_t>(bytes), shard).error() ==
+          "samples of the wrong size, or without their proof");
+  CHECK(t.held.ready() == 0);
+  CHECK(take({0, 4}, 4, shard).value());
+  CHECK(t.held.ready() == 4);
+  // Without a corpus, nobody can prove anything.
+  CHECK_FALSE(t.client.take(proven<proven_samples>({10, 4}), lab::strong(shard), 4s));
+}
+
+TEST_CASE("shard client: changed samples are not used, and another replica gives copies of them") {
+  lab t(hundred().root());
+  const auto liar = t.actor(), honest = t.actor();
+  t.client.found({lab::replica(liar, 10, replica_role::primary),
+                  lab::replica(honest, 20, replica_role::backup)},
+                 1s);
+  const auto from = lab::strong(liar), other = lab::strong(honest);
+  CHECK_FALSE(t.client.take(samples{{0, 8}, payload{std::vector<std::byte>(8)}}, from, 2s));
+  CHECK(t.client.take(proven<proven_samples>({0, 8}), from, 2s).value());
+  CHECK(t.client.take(proven<proven_samples>({8, 8}, true), from, 3s).error() ==
+        "samples that are not of the corpus");
+  CHECK(t.held.ready() == 8);
+  REQUIRE(t.to<copies_wanted>(honest).size() == 1);
+  CHECK(t.to<copies_wanted>(honest)[0].ranges == std::vector<sample_range>{{8, 8}});
+  // Audits turn to the other replica, too.
+  t.client.ask_for_copies({{40, 4}});
+  CHECK(t.to<copies_wanted>(honest).size() == 2);
+  CHECK(t.to<copies_wanted>(liar).empty());
+
+  CHECK_FALSE(t.client.take(proven<proven_copies>({8, 8}, true), from, 4s));
+  CHECK_FALSE(t.client.take(proven<proven_copies>({8, 8}), lab::strong(t.false_shard), 4s));
+  CHECK(t.held.ready() == 8);
+  // The copies come in two messages, with neighbours that nobody has leased to this peer.
+  CHECK(t.client.take(proven<proven_copies>({4, 8}), other, 5s).value());
+  CHECK(t.held.ready() == 12);
+  CHECK(t.client.take(proven<proven_copies>({12, 8}), other, 5s).value());
+  CHECK(t.held.all() == std::vector<sample_range>{{0, 16}});
+  CHECK(t.client.take(proven<proven_copies>({8, 8}), other, 6s).value() == false);
+  CHECK(t.held.ready() == 16);
+}
+
+TEST_CASE("shard client: copies of changed samples are asked for again until their lease is lost") {
+  lab t(hundred().root());
+  const auto liar = t.actor(), honest = t.actor();
+  t.client.found({lab::replica(liar, 10, replica_role::primary),
+                  lab::replica(honest, 20, replica_role::backup)},
+                 1s);
+  CHECK_FALSE(t.client.take(proven<proven_samples>({8, 8}, true), lab::strong(liar), 2s));
+  t.client.request(4s);
+  CHECK(t.to<copies_wanted>(honest).size() == 1);
+  t.client.request(8s);
+  CHECK(t.to<copies_wanted>(honest).size() == 2);
+  t.client.lost({{10, 2}});
+  CHECK(t.client.take(proven<proven_copies>({8, 8}), lab::strong(honest), 9s).value());
+  CHECK(t.held.all() == std::vector<sample_range>{{8, 2}, {12, 4}});
+  t.client.request(20s);
+  CHECK(t.to<copies_wanted>(honest).size() == 2);
+}
+
+TEST_CASE("shard client: a replica that comes later gives copies of changed samples") {
+  lab t(hundred().root());
+  const auto liar = t.actor(), honest = t.actor();
+  const auto first = lab::replica(liar, 10, replica_role::primary);
+  t.client.look_up(1s);
+  t.client.found({first}, 1s);
+  CHECK_FALSE(t.client.take(proven<proven_samples>({8, 8}, true), lab::strong(liar), 2s));
+  CHECK(t.look_ups == 1);
+  t.client.request(8s);
+  CHECK(t.look_ups == 2);
+  t.client.found({first}, 8s);
+  CHECK(t.look_ups == 2);
+  t.client.request(14s);
+  CHECK(t.look_ups == 3);
+  t.client.found({first, lab::replica(honest, 20, replica_role::backup)}, 14s);
+  REQUIRE(t.to<copies_wanted>(honest).size() == 1);
+  CHECK(t.to<copies_wanted>(honest)[0].ranges == std::vector<sample_range>{{8, 8}});
+}
+
+TEST_CASE("shard client: a lone shard that changes samples fills no memory, and its changed copies "
+          "go nowhere") {
+  lab t(hundred().root());
+  const auto shard = t.actor();
+  t.client.found({lab::alone(shard, 1)}, 1s);
+  for (std::uint64_t i = 0; i < 90; i += 10)
+    CHECK_FALSE(t.client.take(proven<proven_samples>({i, 10}, true), lab::strong(shard), 2s));
+  CHECK(t.to<copies_wanted>(shard).empty());
+  CHECK(t.held.ready() == 0);
+  // The window has room for six of the nine.
+  CHECK(t.client.take(proven<proven_copies>({50, 10}), lab::strong(shard), 3s).value());
+  CHECK_FALSE(t.client.take(proven<proven_copies>({60, 10}), lab::strong(shard), 3s).value());
 }
 
 TEST_CASE("shard client: a referral is followed, but one to a lost primary only after repetition") {
