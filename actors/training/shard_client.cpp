@@ -202,7 +202,7 @@ void shard_client::request(duration now) {
   if (!changed_.empty() && now - asked_for_changed_ > config_.max_refresh) ask_for_changed(now);
   // Credit without samples for a while is lost: the shard died, or had no samples.
   if (requested_ > 0 && now - last_samples_ > 2 * config_.max_refresh) requested_ = 0;
-  const auto have = requested_ + held_.ready();
+  const auto have = requested_ + held_.ready() + (has_source_of_copies() ? changed_count() : 0);
   const auto credit = have >= config_.prefetch_samples ? 0 : config_.prefetch_samples - have;
   if (credit * 4 < config_.prefetch_samples && now - last_samples_ < config_.max_refresh) return;
   if (requested_ == 0) last_samples_ = now;
@@ -233,9 +233,9 @@ result<bool> shard_client::take_leased(const sample_range& range, const payload&
     return failure{"samples of the wrong size, or without their proof"};
   case finding::changed:
     remember(forged_, caf::actor_cast<caf::actor_addr>(sender));
-    // Nobody has asked for more, so a shard cannot fill the memory.
-    if (range.count <= requested_) {
-      requested_ -= range.count;
+    requested_ -= std::min(requested_, range.count);
+    // No honest shard sends more, so none can fill the memory.
+    if (changed_count() + range.count <= config_.prefetch_samples) {
       changed_.insert(range.first, range.end());
       ask_for_changed(now);
     }
@@ -264,7 +264,8 @@ result<bool> shard_client::take_copies(const sample_range& range, const payload&
   const auto wanted = changed_.pieces(range.first, range.end());
   for (const auto& piece : wanted) {
     const sample_range part{piece.first, static_cast<std::uint32_t>(piece.size())};
-    samples_came(part, now);
+    last_samples_ = now;
+    samples_end_ = std::max(samples_end_, part.end());
     held_.add_ready(part,
                     data.slice((piece.first - range.first) * config_.sample_bytes,
                                piece.size() * config_.sample_bytes),
@@ -278,6 +279,17 @@ void shard_client::lost(const std::vector<sample_range>& ranges) {
   for (const auto& range : ranges) changed_.erase(range.first, range.end());
 }
 
+std::uint64_t shard_client::changed_count() const {
+  std::uint64_t out = 0;
+  for (const auto& piece : changed_.pieces()) out += piece.size();
+  return out;
+}
+
+bool shard_client::has_source_of_copies() const {
+  const auto from = source_of_copies();
+  return from && !contains(forged_, weak(from));
+}
+
 caf::actor shard_client::source_of_copies() const {
   if (!shard_ || !contains(forged_, weak(shard_))) return shard_;
   const auto other = std::find_if(shards_.begin(), shards_.end(), [this](const known_shard& one) {
@@ -288,7 +300,7 @@ caf::actor shard_client::source_of_copies() const {
 
 void shard_client::ask_for_changed(duration now) {
   asked_for_changed_ = now;
-  if (const auto from = source_of_copies(); !from || contains(forged_, weak(from))) {
+  if (!has_source_of_copies()) {
     // Another replica may have come since the records were read.
     if (now - looked_up_ >= config_.max_refresh) look_up(now);
     return;

@@ -166,6 +166,8 @@ private:
   finding look_at(const sample_range& range, const payload& data, const payload* proof) const;
   /// The replica to ask for copies: the current shard, or another one if it changes samples.
   caf::actor source_of_copies() const;
+  bool has_source_of_copies() const; ///< one that has not changed samples
+  std::uint64_t changed_count() const;
   /// Asks for copies of `changed_`. Looks for replicas if none is left that may have them.
   void ask_for_changed(duration now);
 

@@ -298,8 +298,11 @@ TEST_CASE("shard client: copies of changed samples are asked for again until the
   t.client.found({lab::replica(liar, 10, replica_role::primary),
                   lab::replica(honest, 20, replica_role::backup)},
                  1s);
-  CHECK_FALSE(t.client.take(proven<proven_samples>({8, 8}, true), lab::strong(liar), 2s));
+  CHECK_FALSE(t.client.take(proven<proven_samples>({0, 56}, true), lab::strong(liar), 2s));
+  // The copies that are on their way need their place in the window.
   t.client.request(4s);
+  CHECK(t.to<sample_request>(liar).size() == 1);
+  t.client.lost({{0, 8}, {16, 40}});
   CHECK(t.to<copies_wanted>(honest).size() == 1);
   t.client.request(8s);
   CHECK(t.to<copies_wanted>(honest).size() == 2);
