@@ -12,7 +12,7 @@ namespace {
 
 class accusations_observer final : public run_observer {
 public:
-  explicit accusations_observer(run_books& books) : peers_(books.peers) {}
+  explicit accusations_observer(run_books& books) : books_(books) {}
 
   void on_observation(const seen_observation& seen) override {
     if (const auto* bad = actors::get_if<actors::misbehaved>(&seen.what))
@@ -32,7 +32,7 @@ public:
 
 private:
   void add(actors::peer_id culprit, const std::string& why, std::string_view by) {
-    auto& one = all_[{culprit == 0 ? std::string{} : peers_.name_of(culprit), why}];
+    auto& one = all_[{culprit == 0 ? std::string{} : books_.name_of(culprit), why}];
     ++one.times;
     one.reporters.emplace(by);
   }
@@ -42,7 +42,7 @@ private:
     std::set<std::string, std::less<>> reporters;
   };
 
-  const peer_table& peers_;
+  const run_books& books_;
   std::map<std::pair<std::string, std::string>, entry> all_; // by culprit and reason
 };
 

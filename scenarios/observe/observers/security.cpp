@@ -34,7 +34,7 @@ public:
     } else if (actors::holds_alternative<actors::duty_failed>(seen.what)) {
       ++totals_.missed_duties;
     } else if (const auto* ban = actors::get_if<actors::member_banned>(&seen.what)) {
-      if (ban->culprit != 0) banned_.emplace(books_.peers.name_of(ban->culprit), epoch());
+      if (ban->culprit != 0) banned_.emplace(books_.name_of(ban->culprit), epoch());
     }
   }
 
