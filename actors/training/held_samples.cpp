@@ -5,6 +5,29 @@
 
 namespace shoal::actors {
 
+namespace {
+
+void append_ranges(std::vector<sample_range>& to, const std::vector<sample_range>& ranges) {
+  for (const auto& range : ranges) append_range(to, range);
+}
+
+/// Takes those of `ranges` out of `list`.
+std::vector<sample_range> take_out(std::vector<sample_range>& list,
+                                   const std::vector<sample_range>& ranges) {
+  interval_set gone;
+  for (const auto& range : ranges) gone.insert(range.first, range.end());
+  std::vector<sample_range> taken;
+  for (const auto& range : std::exchange(list, {})) {
+    for (const auto& piece : gone.pieces(range.first, range.end()))
+      append_range(taken, piece.first, piece.end);
+    for (const auto& piece : gone.missing(range.first, range.end()))
+      append_range(list, piece.first, piece.end);
+  }
+  return taken;
+}
+
+} // namespace
+
 std::vector<sample_range> sample_job::ranges() const {
   std::vector<sample_range> out;
   for (const auto& block : blocks) append_range(out, block.range);
@@ -19,6 +42,7 @@ std::uint64_t held_samples::ready() const {
 
 void held_samples::add_ready(const sample_range& range, const payload& data,
                              std::uint64_t sample_bytes) {
+  regain(range);
   const auto held = all();
   const auto is_held = [&](std::uint64_t index) {
     return std::any_of(held.begin(), held.end(), [index](const sample_range& r) {
@@ -75,30 +99,45 @@ void held_samples::add_computed(const std::vector<sample_range>& ranges, std::ui
 
 void held_samples::retry_round() {
   auto kept = std::exchange(in_round_, {});
-  for (const auto& range : computed_) append_range(kept, range);
+  append_ranges(kept, computed_);
   computed_ = std::move(kept);
+  append_ranges(lost_computed_, std::exchange(lost_in_round_, {}));
+}
+
+void held_samples::end_round() {
+  in_round_.clear();
+  lost_in_round_.clear();
+  lost_computed_.clear();
 }
 
 std::vector<sample_range> held_samples::give_up() {
   auto out = std::exchange(computed_, {});
-  for (const auto& range : std::exchange(in_round_, {})) append_range(out, range);
+  append_ranges(out, std::exchange(in_round_, {}));
+  lost_computed_.clear();
+  lost_in_round_.clear();
   counted_ = 0;
   if (running_) running_->discard = true;
   return out;
 }
 
 std::vector<sample_range> held_samples::drop_computed(const std::vector<sample_range>& ranges) {
-  interval_set gone;
-  for (const auto& range : ranges) gone.insert(range.first, range.end());
-  std::vector<sample_range> dropped;
-  for (auto* list : {&computed_, &in_round_})
-    for (const auto& range : std::exchange(*list, {})) {
-      for (const auto& piece : gone.pieces(range.first, range.end()))
-        append_range(dropped, piece.first, piece.end);
-      for (const auto& piece : gone.missing(range.first, range.end()))
-        append_range(*list, piece.first, piece.end);
-    }
+  auto dropped = take_out(computed_, ranges);
+  append_ranges(dropped, take_out(in_round_, ranges));
   return dropped;
+}
+
+std::vector<sample_range> held_samples::lose_computed(const std::vector<sample_range>& ranges) {
+  auto lost = take_out(computed_, ranges);
+  append_ranges(lost_computed_, lost);
+  const auto of_round = take_out(in_round_, ranges);
+  append_ranges(lost_in_round_, of_round);
+  append_ranges(lost, of_round);
+  return lost;
+}
+
+void held_samples::regain(const sample_range& range) {
+  append_ranges(computed_, take_out(lost_computed_, {range}));
+  append_ranges(in_round_, take_out(lost_in_round_, {range}));
 }
 
 std::vector<sample_range> held_samples::all() const {

@@ -4,6 +4,9 @@
 //     in the round --end_round--> not held
 // A failed round puts its samples back to `computed` (retry_round). A peer that changes its state
 // gives up all of them (give_up).
+//
+// A peer that steps locally cannot take a sample out of its parameters when it loses the lease
+// (lose_computed). If it gets the lease back, the sample is computed already (add_ready).
 #pragma once
 
 #include "actors/ids.hpp"
@@ -38,8 +41,8 @@ public:
   // Ready: streamed by the shard, and not computed yet.
   std::uint64_t ready() const;
   bool none_ready() const noexcept { return ready_.empty(); }
-  /// `data` has `sample_bytes` for each sample of `range`. Samples that are held already are left
-  /// out.
+  /// `data` has `sample_bytes` for each sample of `range`. Samples that are held already, or were
+  /// lost after they had been computed, are left out.
   void add_ready(const sample_range& range, const payload& data, std::uint64_t sample_bytes);
   /// Drops each ready block that overlaps one of `ranges`.
   void drop_ready(const std::vector<sample_range>& ranges);
@@ -69,7 +72,7 @@ public:
   // In the round: part of the contribution under way.
   void begin_round() { in_round_ = std::exchange(computed_, {}); }
   void retry_round();
-  void end_round() { in_round_.clear(); }
+  void end_round();
   const std::vector<sample_range>& in_round() const noexcept { return in_round_; }
   std::vector<sample_range> take_in_round() { return std::exchange(in_round_, {}); }
 
@@ -79,14 +82,22 @@ public:
   std::vector<sample_range> give_up();
   /// Takes those of `ranges` out that are computed or in the round.
   std::vector<sample_range> drop_computed(const std::vector<sample_range>& ranges);
+  /// The same. The samples are remembered until the next round has averaged the parameters.
+  std::vector<sample_range> lose_computed(const std::vector<sample_range>& ranges);
   /// All samples that are held; their leases are to be renewed.
   std::vector<sample_range> all() const;
 
 private:
+  /// Puts the remembered samples of `range` back to where they were.
+  void regain(const sample_range& range);
+
   std::deque<sample_job::block> ready_;
   std::optional<sample_job> running_;
   std::vector<sample_range> computed_;
   std::vector<sample_range> in_round_;
+  // Taken out of the two lists above by lose_computed().
+  std::vector<sample_range> lost_computed_;
+  std::vector<sample_range> lost_in_round_;
   std::uint64_t counted_ = 0;
 };
 

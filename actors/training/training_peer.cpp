@@ -319,9 +319,9 @@ void training_peer::on_lease_lost(const lease_lost& message) {
   held().drop_ready(message.ranges);
   parts_->shard.lost(message.ranges);
   if (!traits_.steps_locally) return;
-  // Other peers have committed these samples, or have them now. They stay in the peer's parameters,
-  // but the peer reports them no more.
-  if (auto repeated = held().drop_computed(message.ranges); !repeated.empty())
+  // Other peers have committed these samples, or may have them now. They stay in the peer's
+  // parameters, but the peer commits them no more unless it gets the lease back.
+  if (auto repeated = held().lose_computed(message.ranges); !repeated.empty())
     here().observe(samples_reported{"repeated: in the parameters of a peer that lost their lease",
                                     here().id(), state()->epoch, std::move(repeated)});
 }

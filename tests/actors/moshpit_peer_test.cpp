@@ -1,8 +1,11 @@
 // Peers that average parameters, in a world without delay.
 #include "actors/data/data_shard.hpp"
+#include "actors/data/messages.hpp"
+#include "actors/data/observations.hpp"
 #include "actors/dht/dht_node.hpp"
 #include "actors/training/moshpit_peer.hpp"
 #include "actors/training/observations.hpp"
+#include "kernels/base/interval_map.hpp"
 #include "tests/actors/support/mini_world.hpp"
 
 #include <doctest/doctest.h>
@@ -110,4 +113,51 @@ TEST_CASE(
   CHECK(averages[0] + 5 >= averages[1]);
   CHECK(averages[1] > 10);
   CHECK(world.observed<misbehaved>().empty());
+}
+
+TEST_CASE("a peer that loses the lease of computed samples and gets it back computes them once") {
+  mini_world world;
+  auto& home = world.add_host("shard");
+  auto& host = world.add_host("trainer");
+  auto& member = world.add_host("another member");
+  const auto first = world.spawn<dht_node>(home, dht_config{});
+  data_shard_config data;
+  data.dht = first;
+  const auto ledger = std::make_shared<sample_ledger>(data.lease_time);
+  const auto shard = world.spawn<data_shard>(home, data, std::make_shared<numbers>(), ledger);
+  dht_config dht;
+  dht.bootstraps = {first};
+  peer_config options;
+  moshpit_options how;
+  how.local_steps = 40;
+  how.grid = {3, 1};
+  options.device.samples_per_second = 16;
+  options.averaging.matchmaking_time = 1s;
+  world.spawn<moshpit_peer>(host, options, how,
+                            std::make_shared<state_pool>(std::make_shared<counting_work>(
+                                1'000'000'000, std::make_shared<counting_work::seen>())),
+                            world.spawn<dht_node>(host, dht));
+  world.run_for(10s);
+  // A member says of its round that no part has the peer's parameters, so the shard takes the
+  // samples back. No other peer asks for samples.
+  const std::vector<sample_range> lost{{0, 40}};
+  const auto log = std::make_shared<collector<commit_received>::log>();
+  caf::send_as(world.spawn<collector<commit_received>>(member, log), shard,
+               commit{0, {7, 7}, 1, {{host.id(), lost, 0}}});
+  world.run_for(60s);
+
+  const auto reports = world.observed<samples_reported>();
+  REQUIRE(reports.size() == 1);
+  CHECK(reports[0].second.samples == lost);
+  interval_set computed;
+  for (const auto& [who, what] : world.observed<trained>())
+    for (const auto& range : what.samples) {
+      CHECK(computed.pieces(range.first, range.end()).empty());
+      computed.insert(range.first, range.end());
+    }
+  CHECK(computed.pieces(0, 800).size() == 1);
+  // The next round commits them.
+  const auto rows = ledger->snapshot();
+  REQUIRE_FALSE(rows.empty());
+  CHECK(rows[0].state.state == index_state::kind::committed);
 }

@@ -107,3 +107,39 @@ TEST_CASE("held samples: a lost lease takes whole ready blocks, and computed sam
   CHECK(held.in_round() == ranges{{0, 4}});
   CHECK(held.all() == ranges{{0, 4}, {30, 1}, {32, 2}});
 }
+
+TEST_CASE("held samples: a sample that is lost and leased again is back where it was") {
+  auto held = with_computed(6); // ready: 6 to 9
+  held.begin_round();
+  held.add_computed({{30, 4}}, 4);
+  CHECK(held.lose_computed({{4, 4}, {31, 1}}) == ranges{{31, 1}, {4, 2}});
+  CHECK(held.in_round() == ranges{{0, 4}});
+  const auto again = [&](std::uint64_t first, std::uint32_t count) {
+    held.add_ready({first, count}, payload::size_only(bytes * count), bytes);
+    return held.ready();
+  };
+  SUBCASE("during the round") {
+    CHECK(again(5, 1) == 4);
+    CHECK(again(31, 1) == 4);
+    CHECK(held.in_round() == ranges{{0, 4}, {5, 1}});
+    CHECK(held.lose_computed({{5, 1}}) == ranges{{5, 1}});
+    held.end_round();
+    CHECK(held.give_up() == ranges{{30, 1}, {32, 2}, {31, 1}});
+  }
+  SUBCASE("after the round failed") {
+    held.retry_round();
+    CHECK(again(4, 1) == 4);
+    CHECK(again(31, 1) == 4);
+    CHECK(held.give_up() == ranges{{0, 4}, {30, 1}, {32, 2}, {4, 1}, {31, 1}});
+  }
+  SUBCASE("but not after the round") {
+    held.end_round();
+    CHECK(again(4, 1) == 5);
+    CHECK(again(31, 1) == 6);
+  }
+  SUBCASE("nor after the parameters are given up") {
+    held.give_up();
+    CHECK(again(4, 1) == 5);
+    CHECK(again(31, 1) == 6);
+  }
+}
