@@ -628,14 +628,15 @@ std::uint64_t stage_peer::whole_batch() const {
   return samples * options_.model->hops_of(stage_);
 }
 
-std::uint64_t stage_peer::needed_batch() const {
-  const auto whole = whole_batch();
-  auto known = own_;
-  std::uint64_t suspected = 0;
-  for (const auto& [peer, one] : others_)
-    if (one.record.epoch == state_->epoch && one.record.state == state_->id)
-      (failing_.suspects(one.member, state_->epoch) ? suspected : known) += one.record.counted;
-  return std::min(whole, std::max(known, whole - std::min(whole, suspected)));
+stage_peer::state_peers stage_peer::peers_at_state() const {
+  state_peers out;
+  for (const auto& [peer, one] : others_) {
+    if (one.record.epoch != state_->epoch || one.record.state != state_->id) continue;
+    out.all.push_back({peer, one.address});
+    (failing_.suspects(one.member, state_->epoch) ? out.suspected : out.trusted) +=
+        one.record.counted;
+  }
+  return out;
 }
 
 void stage_peer::decide() {
@@ -674,20 +675,19 @@ void stage_peer::start_round() {
     if (mean.empty()) mean.resize(size);
     request.values = payload{std::move(mean)};
   }
-  auto known = own_;
-  for (const auto& [peer, one] : others_)
-    if (one.record.epoch == state_->epoch && one.record.state == state_->id) {
-      request.expected.push_back({peer, one.address});
-      known += one.record.counted;
-    }
+  auto peers = peers_at_state();
+  request.expected = std::move(peers.all);
   // Records may be older than the batch. So at first only a group with the whole batch succeeds.
   // Otherwise a second group of the stage would lose its gradients.
   if (attempts_ == 0) tries_since_ = now();
   const auto waited = now() - tries_since_;
-  // The record of a dead peer lives on. Other peers have computed its gradients again, so `known`
-  // may have them twice, and no group has more than the batch.
-  needed_ = needed_batch();
-  request.known_samples = waited < batch_patience() ? needed_ : std::min(known, needed_);
+  // Claims of suspected members decide on no sample that others say they have.
+  const auto whole = whole_batch(), trusted = own_ + peers.trusted;
+  needed_ = std::min(whole, std::max(trusted, whole - std::min(whole, peers.suspected)));
+  // The record of a dead peer lives on. Other peers have computed its gradients again, so the
+  // records may have them twice, and no group has more than the batch.
+  request.known_samples =
+      waited < batch_patience() ? needed_ : std::min(trusted + peers.suspected, needed_);
   if (waited < 2 * batch_patience()) request.quorum = request.known_samples;
   // Peers without gradients are not in a quorum, but they need the step.
   request.grace = 2 * options_.refresh;
@@ -708,18 +708,17 @@ void stage_peer::start_round() {
 void stage_peer::round_ended(const round_result& result) {
   if (mode_ != mode::averaging) return;
   failing_.learn(result);
-  counted_ = weight_of(result);
+  const auto counted = weight_of(result);
   std::uint64_t offered = 0;
   for (const auto& member : result.members) offered += member.weight;
   // The reducers have refused a contribution, and would refuse it again.
   const bool refused = result.reason == reason::bad_message && offered >= needed_;
   const bool doubtful = now() - tries_since_ >= batch_patience();
-  if (result.succeeded() && (counted_ >= needed_ || refused || doubtful)) {
-    if (counted_ >= needed_)
+  if (result.succeeded() && (counted >= needed_ || refused || doubtful)) {
+    if (counted >= needed_)
       patience_.kept();
     else if (!refused)
       patience_.missed();
-    trainers_.stepped(state_->epoch);
     return step(result);
   }
   mode_ = mode::serving;
@@ -750,15 +749,15 @@ bool stage_peer::steps_with_others() {
   };
   const auto found = std::find_if(declined_.begin(), declined_.end(), taken);
   if (found == declined_.end()) return false;
-  counted_ = weight_of(*found);
   patience_.missed();
-  trainers_.stepped(state_->epoch);
   step(*found);
   return true;
 }
 
 void stage_peer::step(const round_result& result) {
   mode_ = mode::stepping;
+  counted_ = weight_of(result);
+  trainers_.stepped(state_->epoch);
   after_ = state_by(result);
   step_group_ = result.group;
   step_members_ = result.members.size();

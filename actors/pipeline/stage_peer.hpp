@@ -171,9 +171,12 @@ private:
   bool batch_is_closed();
   duration batch_patience() const { return patience_.wait(options_.batch_timeout); }
   std::uint64_t whole_batch() const;
-  /// The same without what members have that let rounds fail. Their claims decide on no sample that
-  /// others say they have.
-  std::uint64_t needed_batch() const;
+  /// The other peers at this peer's state, and their samples times hops as their records say.
+  struct state_peers {
+    std::vector<expected_peer> all;
+    std::uint64_t trusted = 0, suspected = 0; ///< suspected: of members that let rounds fail
+  };
+  state_peers peers_at_state() const;
   void start_round();
   void round_ended(const round_result& result);
   /// Steps with a mean that lacked samples if another peer has done so. True if there is one.
