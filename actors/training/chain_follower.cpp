@@ -166,18 +166,18 @@ chain_follower::ask(const progress_table& claims, std::optional<duration> max_wa
   return out;
 }
 
-void chain_follower::failed(std::map<peer_id, open_question>::iterator which, duration now) {
+chain_follower::questions::iterator chain_follower::failed(questions::iterator which,
+                                                           duration now) {
   auto& known = asked_[which->first];
   const auto pause = how_.timeout * (std::int64_t{1} << std::min(known.failures, 20u));
   known.not_before = now + std::min(pause, how_.most_pause);
   ++known.failures;
+  return open_.erase(which);
 }
 
 void chain_follower::refuted(peer_id peer, duration now) {
   const auto which = open_.find(peer);
-  if (which == open_.end()) return;
-  failed(which, now);
-  open_.erase(which);
+  if (which != open_.end()) failed(which, now);
 }
 
 bool chain_follower::lost(const caf::actor_addr& address, duration now) {
@@ -186,19 +186,12 @@ bool chain_follower::lost(const caf::actor_addr& address, duration now) {
   });
   if (which == open_.end()) return false;
   failed(which, now);
-  open_.erase(which);
   return true;
 }
 
 void chain_follower::expire(duration now) {
-  for (auto which = open_.begin(); which != open_.end();) {
-    if (now - which->second.asked < how_.timeout) {
-      ++which;
-      continue;
-    }
-    failed(which, now);
-    which = open_.erase(which);
-  }
+  for (auto which = open_.begin(); which != open_.end();)
+    which = now - which->second.asked < how_.timeout ? std::next(which) : failed(which, now);
 }
 
 // -- answers --------------------------------------------------------------------------------------

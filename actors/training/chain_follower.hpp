@@ -157,7 +157,9 @@ private:
   void wait_for_support(candidate what);
   bool waits(const chain_point& head) const;
   void leave_out_shared(candidate& of) const;
-  void failed(std::map<peer_id, open_question>::iterator which, duration now);
+  using questions = std::map<peer_id, open_question>;
+  /// Ends the question and returns the one after it.
+  questions::iterator failed(questions::iterator which, duration now);
 
   settings how_;
   member_id self_;
@@ -166,7 +168,7 @@ private:
   chain_point fork_;
   std::vector<step_ptr> ahead_;
   std::deque<candidate> waiting_; ///< the oldest first
-  std::map<peer_id, open_question> open_;
+  questions open_;
   std::map<peer_id, memory> asked_;
 };
 

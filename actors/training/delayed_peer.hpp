@@ -52,9 +52,9 @@ private:
   /// A peer that has made the next step goes over with the first one that has. Others wait for more
   /// members, since nothing proves what one says.
   branch leading() const override {
-    std::vector<branch> own_steps;
-    if (ahead_) own_steps.push_back(branch_of(*ahead_->state));
-    return others().leading(own_branch(), own_steps);
+    std::optional<branch> next;
+    if (ahead_) next = branch_of(*ahead_->state);
+    return others().leading(own_branch(), next);
   }
 
   /// The contribution to the round on the peer's state.

@@ -182,7 +182,7 @@ bool progress_table::counts(const entry& of) const {
   return known == absences_.end() || known->second < most_absences;
 }
 
-branch progress_table::leading(const branch& own, const std::vector<branch>& own_steps,
+branch progress_table::leading(const branch& own, const std::optional<branch>& next,
                                std::size_t enough) const {
   const auto furthest = median_epoch(own.epoch) + 1;
   const auto is_claim = [&](const entry& e) {
@@ -204,8 +204,7 @@ branch progress_table::leading(const branch& own, const std::vector<branch>& own
   for (const auto& [where, count] : supporters) most = std::max(most, count);
   const auto counts = [&](const branch& which) {
     const auto count = supporters.at({which.epoch, which.state});
-    return 2 * count > most || count >= enough ||
-           std::find(own_steps.begin(), own_steps.end(), which) != own_steps.end();
+    return 2 * count > most || count >= enough || next == which;
   };
   auto best = own;
   for (const auto& [peer, e] : entries_)

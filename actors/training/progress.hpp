@@ -138,10 +138,10 @@ public:
   /// epoch, history and state. A branch does not count if its epoch is more than one beyond the
   /// upper median of all epochs. Nor does one that at most half as many members follow as the
   /// branch with most members. So it takes more than a third of the members to move this peer, and
-  /// half of them to move it far. A branch with `enough` members counts in any case. So does one of
-  /// `own_steps`, to which this peer has itself made the step. Arriving peers do not count: two
-  /// joiners that believed each other would keep up a branch that no peer holds any more.
-  branch leading(const branch& own, const std::vector<branch>& own_steps = {},
+  /// half of them to move it far. A branch with `enough` members counts in any case. So does
+  /// `next`, to which this peer has itself made the step. Arriving peers do not count: two joiners
+  /// that believed each other would keep up a branch that no peer holds any more.
+  branch leading(const branch& own, const std::optional<branch>& next = {},
                  std::size_t enough = ~std::size_t{0}) const;
   /// The branch with the most members, and of two with equally many, the leading one. `own` has no
   /// member.

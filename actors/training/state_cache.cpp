@@ -14,20 +14,25 @@ void state_cache::put(state_ptr before, std::optional<taken_step> step, duration
   trim(now);
 }
 
+const state_cache::entry* state_cache::latest(const id128& object) const {
+  const auto found = std::find_if(entries_.rbegin(), entries_.rend(), [&](const entry& e) {
+    return e.is_state(object) || e.is_step(object);
+  });
+  return found == entries_.rend() ? nullptr : &*found;
+}
+
 std::shared_ptr<const shared_object>
 state_cache::find(const id128& object, const state_ptr& current, std::uint64_t chunk_bytes) {
   const auto& wanted = object.is_zero() ? current->id : object;
   const auto fresh = [&](const shared_object& made) {
-    // The current state may be the same for several epochs.
-    if (wanted == current->id) return made.offer().epoch == current->epoch;
     const auto& offer = made.offer();
+    // The current state may be the same for several epochs.
+    if (wanted == current->id) return offer.epoch == current->epoch;
     if (offer.object == offer.state) return true;
     // Two steps may lead on from one state. A download under way keeps the step with which it
     // began.
-    const auto latest = std::find_if(entries_.rbegin(), entries_.rend(), [&](const entry& e) {
-      return e.step && step_object(e.id) == wanted;
-    });
-    return latest == entries_.rend() || latest->step->after == offer.state || leased(wanted);
+    const auto* last = latest(wanted);
+    return last == nullptr || (last->step && last->step->after == offer.state) || leased(wanted);
   };
   if (auto known = cut_.find(wanted); known != cut_.end() && fresh(*known->second))
     return known->second;
@@ -35,18 +40,14 @@ state_cache::find(const id128& object, const state_ptr& current, std::uint64_t c
     return cut_[wanted] = std::make_shared<const shared_object>(from..., chunk_bytes);
   };
   if (wanted == current->id) return cut(*current);
-  // The latest entry counts: after the download of another branch, the same state can be there
-  // twice.
-  for (auto e = entries_.rbegin(); e != entries_.rend(); ++e) {
-    if (e->state && e->id == wanted) return cut(*e->state);
-    if (e->step && step_object(e->id) == wanted) return cut(e->id, *e->step);
-  }
-  return nullptr;
+  const auto* last = latest(wanted);
+  if (last == nullptr) return nullptr;
+  return last->is_state(wanted) ? cut(*last->state) : cut(last->id, *last->step);
 }
 
 state_ptr state_cache::state_of(const state_id& id) const {
   for (auto e = entries_.rbegin(); e != entries_.rend(); ++e)
-    if (e->state && e->id == id) return e->state;
+    if (e->is_state(id)) return e->state;
   return nullptr;
 }
 
@@ -126,11 +127,7 @@ void state_cache::trim(duration now) {
       e.step.reset();
   }
   std::erase_if(entries_, [](const entry& e) { return !e.state && !e.step; });
-  std::erase_if(cut_, [&](const auto& one) {
-    return std::none_of(entries_.begin(), entries_.end(), [&](const entry& e) {
-      return (e.state && e.id == one.first) || (e.step && step_object(e.id) == one.first);
-    });
-  });
+  std::erase_if(cut_, [&](const auto& one) { return latest(one.first) == nullptr; });
 }
 
 void state_cache::clear() {

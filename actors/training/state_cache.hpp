@@ -75,6 +75,9 @@ private:
     state_id id;
     std::uint64_t epoch = 0;
     std::optional<taken_step> step;
+
+    bool is_state(const id128& object) const { return state && id == object; }
+    bool is_step(const id128& object) const { return step && step_object(id) == object; }
   };
   struct lease {
     caf::actor_addr who; // weak: the peer may be gone
@@ -85,6 +88,9 @@ private:
     duration expires{};
   };
 
+  /// The latest entry with the object; null if there is none. After the download of another branch,
+  /// the same state can be there twice.
+  const entry* latest(const id128& object) const;
   bool leased(const id128& object) const;
   lease* find_lease(const caf::actor& who);
   void expire(duration now);
