@@ -24,8 +24,17 @@ std::string span_lost::logged_fields() const {
   return fmt::format(R"("request":{},"server":"{:x}","why":"{}")", request, server, reason());
 }
 
+std::string layers_missing::text() const {
+  return fmt::format("no server holds layers {}:{}: waiting for one", layers.first, layers.last);
+}
+
 std::string layers_missing::logged_fields() const {
   return fmt::format(R"("request":{},"first":{},"last":{})", request, layers.first, layers.last);
+}
+
+std::string check_waits::text() const {
+  return fmt::format("two servers differ on layers {}:{}: waiting for a third one", layers.first,
+                     layers.last);
 }
 
 std::string check_waits::logged_fields() const {

@@ -45,6 +45,8 @@ struct layers_missing {
   static constexpr std::string_view observed_as = "layers_missing";
   std::uint64_t request = 0;
   layer_span layers;
+  /// 'no server holds layers 2:5: waiting for one'.
+  std::string text() const;
   std::string logged_fields() const;
 };
 
@@ -53,6 +55,8 @@ struct check_waits {
   static constexpr std::string_view observed_as = "check_waits";
   std::uint64_t request = 0;
   layer_span layers;
+  /// 'two servers differ on layers 2:5: waiting for a third one'.
+  std::string text() const;
   std::string logged_fields() const;
 };
 

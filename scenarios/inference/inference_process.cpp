@@ -445,8 +445,7 @@ private:
       missing_.erase(route->request);
     } else if (const auto* missing = actors::get_if<actors::layers_missing>(&seen)) {
       // Soon after the start, or after a loss, records may still be on their way.
-      const auto text =
-          fmt::format("no server holds layers {}: waiting for one", to_text(missing->layers));
+      const auto text = missing->text();
       {
         std::lock_guard guard(mutex_);
         missing_.insert_or_assign(missing->request, text);

@@ -361,10 +361,9 @@ private:
       news(fmt::format("{}: {}", name_of(lost->server), lost->reason()));
     } else if (const auto* missing = actors::get_if<actors::layers_missing>(&seen)) {
       ++out_.waits;
-      news(fmt::format("no server holds layers {}: waiting for one", to_text(missing->layers)));
+      news(missing->text());
     } else if (const auto* waiting = actors::get_if<actors::check_waits>(&seen)) {
-      news(fmt::format("two servers differ on layers {}: waiting for a third one",
-                       to_text(waiting->layers)));
+      news(waiting->text());
     } else if (const auto* checked = actors::get_if<actors::outputs_checked>(&seen)) {
       ++out_.checks;
       out_.check_passes += checked->passes;

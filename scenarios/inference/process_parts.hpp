@@ -136,8 +136,7 @@ std::optional<inference_news> news_of(const actors::observation& seen, Name name
   if (const auto* waits = actors::get_if<actors::check_waits>(&seen)) {
     out.what = inference_news::kind::checked;
     out.writing = waits->request;
-    out.text = fmt::format("two servers differ on layers {}: waiting for a third one",
-                           to_text(waits->layers));
+    out.text = waits->text();
     return out;
   }
   const auto* checked = actors::get_if<actors::outputs_checked>(&seen);
