@@ -5,6 +5,7 @@
 #include "scenarios/schema/hosts.hpp"
 #include "scenarios/schema/load.hpp"
 
+#include <doctest/doctest.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -49,6 +50,23 @@ std::string finished_run::text(const std::string& yaml) const {
   for (const auto& [name, count] : summary().rounds.by_reason)
     out += fmt::format("  {}: {}\n", name, count);
   return out + yaml;
+}
+
+void under_each_attack(const std::string& swarm, const finished_run& honest,
+                       const std::function<finished_run(const std::string&)>& run) {
+  double slowest = 0;
+  std::string which;
+  for (const auto& each : actors::conducts().all()) {
+    if (each.kind != actors::conduct_kind::attack || each.changes_labels || each.of_shards)
+      continue;
+    CAPTURE(each.name);
+    const auto seconds = run(each.name).summary().virtual_seconds;
+    if (seconds <= slowest) continue;
+    slowest = seconds;
+    which = each.name;
+  }
+  MESSAGE(swarm, ": the slowest is ", which, ": ", slowest, " s, and ",
+          honest.summary().virtual_seconds, " s without an attack");
 }
 
 scenarios::summary::check_totals rule(const scenarios::summary& from, const std::string& name) {

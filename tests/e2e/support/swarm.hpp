@@ -5,6 +5,7 @@
 #include "scenarios/runner/runner.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -59,6 +60,11 @@ finished_run run_yaml(const std::string& yaml, std::uint64_t epochs,
 inline finished_run run_swarm(const swarm& what, scenarios::runner_options options = {}) {
   return run_yaml(what.yaml(), what.epochs, std::move(options));
 }
+
+/// Calls run(name) for each attack of a peer that needs no labels, and prints the slowest run
+/// beside an honest one. `run` checks the run that it returns.
+void under_each_attack(const std::string& swarm, const finished_run& honest,
+                       const std::function<finished_run(const std::string&)>& run);
 
 /// The violations of one rule.
 scenarios::summary::check_totals rule(const scenarios::summary& from, const std::string& name);
