@@ -9,6 +9,7 @@
 
 #include "kernels/base/result.hpp"
 #include "kernels/learn/pictures/picture.hpp"
+#include "kernels/learn/pictures/picture_coder.hpp"
 #include "kernels/learn/tokens.hpp"
 
 #include <cstddef>
@@ -26,10 +27,10 @@ struct codebook {
 
   std::size_t width() const noexcept { return patch * patch * 3; }
   std::size_t codes() const noexcept { return entries.size() / width(); }
-  std::size_t pixels() const noexcept { return patch * side; }
+  coder_grid grid() const noexcept { return {patch, side, codes()}; }
 
   /// The codes row by row [side * side]; of equally near entries the first one. Requires: a picture
-  /// of pixels() squared.
+  /// of the grid's size.
   std::vector<token_id> encode(const picture& from) const;
   /// Requires: side * side codes below codes().
   picture decode(std::span<const token_id> codes) const;

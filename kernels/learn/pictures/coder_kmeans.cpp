@@ -10,8 +10,7 @@ namespace {
 
 class kmeans_pictures final : public picture_coder {
 public:
-  explicit kmeans_pictures(codebook book)
-      : picture_coder({book.patch, book.side, book.codes()}), book_(std::move(book)) {}
+  explicit kmeans_pictures(codebook book) : picture_coder(book.grid()), book_(std::move(book)) {}
 
   std::string_view kind() const noexcept override { return "kmeans"; }
   std::vector<token_id> encode(const picture& from) const override { return book_.encode(from); }

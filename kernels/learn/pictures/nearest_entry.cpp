@@ -1,5 +1,7 @@
 #include "kernels/learn/pictures/nearest_entry.hpp"
 
+#include "kernels/base/check.hpp"
+
 #include <algorithm>
 #include <limits>
 
@@ -26,6 +28,28 @@ std::size_t nearest_entry::find(const float* x) {
   }
   return static_cast<std::size_t>(std::min_element(scores_.begin(), scores_.end()) -
                                   scores_.begin());
+}
+
+std::vector<token_id> codes_of(std::span<const float> vectors, std::span<const float> entries,
+                               std::size_t width) {
+  nearest_entry nearest(entries, width);
+  std::vector<token_id> out;
+  for (std::size_t at = 0; at < vectors.size(); at += width)
+    out.push_back(static_cast<token_id>(nearest.find(vectors.data() + at)));
+  return out;
+}
+
+std::vector<float> entries_of(std::span<const token_id> codes, std::span<const float> entries,
+                              std::size_t width) {
+  std::vector<float> out;
+  out.reserve(codes.size() * width);
+  for (const auto code : codes) {
+    SHOAL_CHECK(code >= 0 && static_cast<std::size_t>(code) < entries.size() / width,
+                "codes are in the book");
+    const auto one = entries.subspan(static_cast<std::size_t>(code) * width, width);
+    out.insert(out.end(), one.begin(), one.end());
+  }
+  return out;
 }
 
 double squared_distance(const float* a, const float* b, std::size_t width) {

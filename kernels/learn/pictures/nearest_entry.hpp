@@ -1,9 +1,10 @@
 // The search for the nearest of many vectors of equal width, and a choice of vectors that are far
-// from each other.
+// from each other. The code of a vector is the place of its nearest entry.
 // Source of the choice: Arthur and Vassilvitskii, "k-means++" (2007).
 #pragma once
 
 #include "kernels/base/rng.hpp"
+#include "kernels/learn/tokens.hpp"
 
 #include <cstddef>
 #include <span>
@@ -24,6 +25,14 @@ private:
   std::size_t width_, count_;
   std::vector<float> columns_, half_, scores_;
 };
+
+/// The code of each vector. Requires: `vectors` [any, width], `entries` [count, width].
+std::vector<token_id> codes_of(std::span<const float> vectors, std::span<const float> entries,
+                               std::size_t width);
+
+/// The entry of each code [codes, width]. Requires: `entries` [count, width], codes below count.
+std::vector<float> entries_of(std::span<const token_id> codes, std::span<const float> entries,
+                              std::size_t width);
 
 /// The squared distance of two vectors.
 double squared_distance(const float* a, const float* b, std::size_t width);

@@ -4,6 +4,7 @@
 #include "kernels/base/in_parallel.hpp"
 #include "kernels/learn/pictures/moving_codes.hpp"
 #include "kernels/learn/pictures/nearest_entry.hpp"
+#include "kernels/learn/pictures/patches.hpp"
 #include "kernels/optimizer.hpp"
 
 #include <algorithm>
@@ -17,37 +18,6 @@ namespace {
 constexpr float grey = 0.5F; // the networks read and write differences from it
 /// Pictures whose gradient one thread computes. The rounding of a batch's sum depends on it.
 constexpr std::size_t slice = 8;
-
-/// Calls use(a, b) for each value of a picture: its place in the picture and in its patches.
-template <class Use>
-void each_value(const coder_grid& grid, Use use) {
-  const auto row = 3 * grid.patch;
-  for (std::size_t y = 0; y < grid.pixels(); ++y)
-    for (std::size_t c = 0; c < grid.side; ++c)
-      for (std::size_t i = 0; i < row; ++i)
-        use((y * grid.side + c) * row + i,
-            ((y / grid.patch * grid.side + c) * grid.patch + y % grid.patch) * row + i);
-}
-
-std::vector<float> rows_of(std::span<const float> entries, std::size_t width,
-                           std::span<const token_id> codes) {
-  std::vector<float> out;
-  out.reserve(codes.size() * width);
-  for (const auto code : codes) {
-    const auto one = entries.subspan(static_cast<std::size_t>(code) * width, width);
-    out.insert(out.end(), one.begin(), one.end());
-  }
-  return out;
-}
-
-std::vector<token_id> codes_of(std::span<const float> entries, std::size_t width,
-                               std::span<const float> vectors) {
-  nearest_entry nearest(entries, width);
-  std::vector<token_id> out;
-  for (std::size_t at = 0; at < vectors.size(); at += width)
-    out.push_back(static_cast<token_id>(nearest.find(vectors.data() + at)));
-  return out;
-}
 
 picture mirrored(const picture& from) {
   auto out = from;
@@ -95,7 +65,7 @@ private:
     for (std::size_t i = 0; i < batch_; ++i)
       some.push_back(pictures_[random.below(pictures_.size())]);
     const auto& sizes = model_.sizes();
-    const auto vectors = model_.vectors_of(patches_of(some, sizes.grid));
+    const auto vectors = model_.vectors_of(centred_patches(some, sizes.grid));
     const std::vector<double> weights(vectors.size() / sizes.width, 1.0);
     return spread_entries(vectors, weights, sizes.width, sizes.grid.codes, random);
   }
@@ -116,7 +86,7 @@ private:
     in_parallel(slices, options_.threads, [&](std::size_t s) {
       const auto own = std::span(some).subspan(s * slice, std::min(slice, some.size() - s * slice));
       parts[s] =
-          model_.loss(patches_of(own, model_.sizes().grid), options_.commitment, gradients[s]);
+          model_.loss(centred_patches(own, model_.sizes().grid), options_.commitment, gradients[s]);
     });
     auto& gradient = gradients.front();
     auto& all = parts.front();
@@ -148,16 +118,10 @@ private:
 
 } // namespace
 
-std::vector<float> patches_of(std::span<const picture> pictures, const coder_grid& grid) {
+std::vector<float> centred_patches(std::span<const picture> pictures, const coder_grid& grid) {
   std::vector<float> out;
-  for (const auto& one : pictures) {
-    SHOAL_CHECK(one.width == grid.pixels() && one.height == grid.pixels(),
-                "a picture has the size of the grid");
-    const auto begin = out.size();
-    out.resize(begin + one.rgb.size());
-    each_value(grid,
-               [&](std::size_t at, std::size_t place) { out[begin + place] = one.rgb[at] - grey; });
-  }
+  for (const auto& one : pictures)
+    for (const float value : patches_of(one, grid)) out.push_back(value - grey);
   return out;
 }
 
@@ -195,21 +159,16 @@ std::vector<float> vq_vae::vectors_of(std::span<const float> patches) const {
 }
 
 std::vector<token_id> vq_vae::encode(const picture& from) const {
-  return codes_of(entries(), sizes_.width, vectors_of(patches_of({&from, 1}, sizes_.grid)));
+  const auto vectors = vectors_of(centred_patches({&from, 1}, sizes_.grid));
+  return codes_of(vectors, entries(), sizes_.width);
 }
 
 picture vq_vae::decode(std::span<const token_id> codes) const {
   SHOAL_CHECK(codes.size() == sizes_.grid.places(), "a picture has a code for each patch");
-  for (const auto code : codes)
-    SHOAL_CHECK(code >= 0 && static_cast<std::size_t>(code) < sizes_.grid.codes,
-                "codes are in the book");
-  const auto patches = decoder_.forward(of_decoder(), rows_of(entries(), sizes_.width, codes));
-  auto out = white_picture(sizes_.grid.pixels(), sizes_.grid.pixels());
-  each_value(sizes_.grid, [&](std::size_t at, std::size_t place) {
-    // NaN, which the huge values of a strange file give, becomes white.
-    out.rgb[at] = std::max(0.0F, std::min(1.0F, patches[place] + grey));
-  });
-  return out;
+  auto patches = decoder_.forward(of_decoder(), entries_of(codes, entries(), sizes_.width));
+  // NaN, which the huge values of a strange file give, becomes white.
+  for (auto& value : patches) value = std::max(0.0F, std::min(1.0F, value + grey));
+  return picture_of(patches, sizes_.grid);
 }
 
 vq_vae::measured vq_vae::loss(std::span<const float> patches, double commitment,
@@ -217,8 +176,8 @@ vq_vae::measured vq_vae::loss(std::span<const float> patches, double commitment,
   grid_pass encoding, decoding;
   measured out;
   out.vectors = encoder_.forward(of_encoder(), patches, &encoding);
-  out.codes = codes_of(entries(), sizes_.width, out.vectors);
-  const auto read = rows_of(entries(), sizes_.width, out.codes);
+  out.codes = codes_of(out.vectors, entries(), sizes_.width);
+  const auto read = entries_of(out.codes, entries(), sizes_.width);
   auto gradient = decoder_.forward(of_decoder(), read, &decoding);
   for (std::size_t i = 0; i < gradient.size(); ++i) {
     const float error = gradient[i] - patches[i];

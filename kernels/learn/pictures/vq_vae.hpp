@@ -35,7 +35,7 @@ struct vq_vae_sizes {
 };
 
 /// Pictures as rows of patches [pictures * places, patch_values], less a half.
-std::vector<float> patches_of(std::span<const picture> pictures, const coder_grid& grid);
+std::vector<float> centred_patches(std::span<const picture> pictures, const coder_grid& grid);
 
 /// Thread safety: functions that are const may be called from several threads at once.
 class vq_vae {
@@ -64,7 +64,7 @@ public:
     std::vector<float> vectors;         ///< z of each patch
     std::vector<token_id> codes;
   };
-  /// Adds the gradient of parameters(). Requires: patches_of() some pictures.
+  /// Adds the gradient of parameters(). Requires: centred_patches() of some pictures.
   measured loss(std::span<const float> patches, double commitment,
                 std::span<float> gradient_sum) const;
 

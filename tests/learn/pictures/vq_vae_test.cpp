@@ -58,7 +58,7 @@ vq_vae drawn_model() {
 TEST_CASE("patches hold the pixels of their squares") {
   auto one = white_picture(4, 4);
   for (std::size_t i = 0; i < one.rgb.size(); ++i) one.rgb[i] = static_cast<float>(i);
-  const auto patches = patches_of({&one, 1}, {2, 2, 1});
+  const auto patches = centred_patches({&one, 1}, {2, 2, 1});
   REQUIRE(patches.size() == 48);
   // The second patch begins at the third pixel, and its second row at the seventh.
   CHECK(patches[12] == 6 - 0.5F);
@@ -69,7 +69,7 @@ TEST_CASE("patches hold the pixels of their squares") {
 TEST_CASE("the gradient of a VQ-VAE goes straight through the codes") {
   auto model = drawn_model();
   const auto pictures = slopes(2);
-  const auto patches = patches_of(pictures, model.sizes().grid);
+  const auto patches = centred_patches(pictures, model.sizes().grid);
   constexpr double commitment = 0.25;
   std::vector<float> gradient(model.parameters().size());
   const auto at = model.loss(patches, commitment, gradient);
