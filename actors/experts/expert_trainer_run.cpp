@@ -131,7 +131,7 @@ bool expert_trainer::take_samples(std::vector<std::byte>& into) {
 template <class Samples>
 void expert_trainer::receive_samples(const Samples& m) {
   if (!stream_) return sender_misbehaves("samples from a shard that was not asked");
-  if (draining_) return; // its leases end
+  if (draining_) return; // the leases of these samples end
   const auto came = stream_->shard.take(m, current_sender(), now());
   if (!came) return sender_misbehaves(came.error());
   if (!*came) return;

@@ -52,7 +52,7 @@ void pipeline_trainer::trained(const micro_batch& pass) {
 template <class Samples>
 void pipeline_trainer::receive_samples(const Samples& m) {
   if (!stream_) return sender_misbehaves("samples from a shard that was not asked");
-  if (draining_) return; // its leases end
+  if (draining_) return; // the leases of these samples end
   const auto came = stream_->shard.take(m, current_sender(), now());
   if (!came) return sender_misbehaves(came.error());
   if (*came) pump();

@@ -52,7 +52,7 @@ TEST_CASE("a micro-batch passes forward through the hops and backward again") {
   CHECK(what.gradient(0).size() == 4);
 }
 
-TEST_CASE("a hop beyond the end of the pipeline is of no use, whoever names it") {
+TEST_CASE("a hop beyond the end of the pipeline is of no use, also to a peer with a task") {
   micro_batch what(1, 3, bytes(10), 2);
   what.sent({kind::forward, 0}, 5);
   CHECK(what.awaits({kind::forward, 0}, 5));
