@@ -45,6 +45,7 @@ TEST_CASE("cluster: trainers without the data refuse what a replica has changed,
     const node_process check(reef.folder().path(), "check", {"check", reef.scenario_file()},
                              with_data);
     const std::string before = "data.corpus_root ";
+    CAPTURE(check.err());
     REQUIRE(wait_until([&] { return check.out().find(before) != std::string::npos; }));
     REQUIRE(wait_until([&] { return check.out().ends_with("\n"); }));
     root = check.out().substr(check.out().find(before) + before.size(), 64);

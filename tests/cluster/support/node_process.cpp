@@ -65,8 +65,9 @@ node_process::node_process(const std::filesystem::path& folder, const std::strin
   argv.push_back(nullptr);
   std::vector<std::string> added = environment;
   std::vector<char*> env;
-  for (auto** entry = environ; *entry != nullptr; ++entry) env.push_back(*entry);
+  // The first entry of a name counts.
   for (auto& entry : added) env.push_back(entry.data());
+  for (auto** entry = environ; *entry != nullptr; ++entry) env.push_back(*entry);
   env.push_back(nullptr);
   // The files are opened before the fork, since a child of a process with threads may do next to
   // nothing before exec.
