@@ -231,17 +231,13 @@ void equivocation::strike(outgoing_message message, std::vector<outgoing_message
   out.push_back(std::move(message));
 }
 
-namespace {
-
-conduct_options about(conduct_options how, std::string_view message) {
-  how.messages = {std::string{message}};
+conduct_options about(conduct_options how, std::vector<std::string> messages) {
+  how.messages = std::move(messages);
   return how;
 }
 
-} // namespace
-
 stalling_leader::stalling_leader(host& on, conduct_options how)
-    : message_attack(on, about(std::move(how), group_begun::message_name)) {}
+    : message_attack(on, about(std::move(how), {group_begun::message_name})) {}
 
 void stalling_leader::ask_for_round(round_request& request) {
   std::lock_guard guard(mutex_);
@@ -251,7 +247,7 @@ void stalling_leader::ask_for_round(round_request& request) {
 }
 
 two_votes::two_votes(host& on, conduct_options how)
-    : message_attack(on, about(std::move(how), member_ready::message_name)) {}
+    : message_attack(on, about(std::move(how), {member_ready::message_name})) {}
 
 void two_votes::strike(outgoing_message message, std::vector<outgoing_message>& out) {
   out.push_back(message);

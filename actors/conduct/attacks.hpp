@@ -15,6 +15,7 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace shoal::actors {
@@ -41,6 +42,9 @@ private:
   const std::int64_t started_;
   std::int64_t last_ = 0; // 0: never
 };
+
+/// These options for an attack on messages of these types, whatever the options say of messages.
+conduct_options about(conduct_options how, std::vector<std::string> messages);
 
 /// An attack on the messages of the host.
 class message_attack : public attack {

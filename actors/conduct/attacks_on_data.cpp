@@ -31,11 +31,9 @@ bool poison(caf::message& content) {
 } // namespace
 
 poisoned_samples::poisoned_samples(host& on, conduct_options how)
-    : message_attack(on, [&] {
-        how.messages = {samples::message_name, proven_samples::message_name,
-                        sample_copies::message_name, proven_copies::message_name};
-        return how;
-      }()) {}
+    : message_attack(
+          on, about(std::move(how), {samples::message_name, proven_samples::message_name,
+                                     sample_copies::message_name, proven_copies::message_name})) {}
 
 void poisoned_samples::strike(outgoing_message message, std::vector<outgoing_message>& out) {
   poison<samples>(message.content) || poison<proven_samples>(message.content) ||

@@ -9,10 +9,7 @@
 namespace shoal::actors {
 
 false_copies::false_copies(host& on, conduct_options how)
-    : message_attack(on, [&] {
-        how.messages = {expert_copy::message_name};
-        return how;
-      }()) {}
+    : message_attack(on, about(std::move(how), {expert_copy::message_name})) {}
 
 void false_copies::strike(outgoing_message message, std::vector<outgoing_message>& out) {
   auto copy = message.content.get_as<expert_copy>(0);

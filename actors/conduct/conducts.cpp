@@ -15,28 +15,26 @@ namespace shoal::actors {
 
 namespace {
 
+conduct_definition honest() {
+  conduct_definition out{"honest", "it does what the protocols say"};
+  out.make = [](host&, const conduct_options&) { return honest_conduct(); };
+  return out;
+}
+
 template <class Conduct>
 conduct_definition bug(const char* name, const char* meaning) {
-  return {name,
-          meaning,
-          conduct_kind::bug,
-          false,
-          false,
-          false,
-          false,
-          [](host&, const conduct_options&) { return std::make_shared<Conduct>(); }};
+  conduct_definition out{name, meaning, conduct_kind::bug};
+  out.make = [](host&, const conduct_options&) { return std::make_shared<Conduct>(); };
+  return out;
 }
 
 template <class Conduct>
 conduct_definition attack_of(const char* name, const char* meaning, bool for_chaos = true) {
-  return {name,
-          meaning,
-          conduct_kind::attack,
-          for_chaos,
-          false,
-          false,
-          false,
-          [](host& on, const conduct_options& how) { return std::make_shared<Conduct>(on, how); }};
+  conduct_definition out{name, meaning, conduct_kind::attack, for_chaos};
+  out.make = [](host& on, const conduct_options& how) {
+    return std::make_shared<Conduct>(on, how);
+  };
+  return out;
 }
 template <class Conduct>
 conduct_definition on_values(const char* name, const char* meaning) {
@@ -61,8 +59,7 @@ conduct_definition on_labels(const char* name, const char* meaning) {
 
 definition_list<conduct_definition>& conducts() {
   static definition_list<conduct_definition> list{
-      {"honest", "it does what the protocols say", conduct_kind::honest, false, false, false, false,
-       [](host&, const conduct_options&) { return honest_conduct(); }},
+      honest(),
       bug<wrong_denominator>(
           "wrong_denominator",
           "a reducer divides by the weight of the whole group, missing members included"),

@@ -36,7 +36,7 @@ struct conduct_definition {
   bool of_shards = false;
   /// Makes one object for each incarnation of a host. `on` outlives the object and provides random
   /// streams.
-  std::function<std::shared_ptr<conduct>(host& on, const conduct_options& how)> make;
+  std::function<std::shared_ptr<conduct>(host& on, const conduct_options& how)> make{};
 };
 
 definition_list<conduct_definition>& conducts();
