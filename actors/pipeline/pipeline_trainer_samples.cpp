@@ -63,7 +63,6 @@ template void pipeline_trainer::receive_samples(const proven_copies& m);
 
 void pipeline_trainer::receive(const lease_lost& m) {
   if (!stream_ || !stream_->shard.is_current(current_sender())) return;
-  stream_->held.drop_ready(m.ranges);
   stream_->shard.lost(m.ranges);
   auto repeated = stream_->held.drop_computed(m.ranges);
   if (repeated.empty()) return;

@@ -202,7 +202,9 @@ void shard_client::request(duration now) {
   if (!changed_.empty() && now - asked_for_changed_ > config_.max_refresh) ask_for_changed(now);
   // Credit without samples for a while is lost: the shard died, or had no samples.
   if (requested_ > 0 && now - last_samples_ > 2 * config_.max_refresh) requested_ = 0;
-  const auto have = requested_ + held_.ready() + (has_source_of_copies() ? changed_count() : 0);
+  // Copies are on their way if a replica is there that gives them.
+  const auto awaited = !changed_.empty() && has_source_of_copies() ? changed_count() : 0;
+  const auto have = requested_ + held_.ready() + awaited;
   const auto credit = have >= config_.prefetch_samples ? 0 : config_.prefetch_samples - have;
   if (credit * 4 < config_.prefetch_samples && now - last_samples_ < config_.max_refresh) return;
   if (requested_ == 0) last_samples_ = now;
@@ -228,23 +230,20 @@ result<bool> shard_client::take_leased(const sample_range& range, const payload&
     if (is_known(sender)) return false;
     return failure{"samples from a shard that was not asked"};
   }
-  switch (look_at(range, data, proof)) {
-  case finding::malformed:
+  const auto found = look_at(range, data, proof);
+  if (found == finding::malformed)
     return failure{"samples of the wrong size, or without their proof"};
-  case finding::changed:
+  requested_ -= std::min(requested_, range.count);
+  if (found == finding::changed) {
     remember(forged_, caf::actor_cast<caf::actor_addr>(sender));
-    requested_ -= std::min(requested_, range.count);
     // No honest shard sends more, so none can fill the memory.
     if (changed_count() + range.count <= config_.prefetch_samples) {
       changed_.insert(range.first, range.end());
       ask_for_changed(now);
     }
     return failure{"samples that are not of the corpus"};
-  case finding::right:
-    break;
   }
-  samples_came(range, now);
-  held_.add_ready(range, data, config_.sample_bytes);
+  keep(range, data, now);
   return true;
 }
 
@@ -264,18 +263,17 @@ result<bool> shard_client::take_copies(const sample_range& range, const payload&
   const auto wanted = changed_.pieces(range.first, range.end());
   for (const auto& piece : wanted) {
     const sample_range part{piece.first, static_cast<std::uint32_t>(piece.size())};
-    last_samples_ = now;
-    samples_end_ = std::max(samples_end_, part.end());
-    held_.add_ready(part,
-                    data.slice((piece.first - range.first) * config_.sample_bytes,
-                               piece.size() * config_.sample_bytes),
-                    config_.sample_bytes);
+    keep(part,
+         data.slice((piece.first - range.first) * config_.sample_bytes,
+                    piece.size() * config_.sample_bytes),
+         now);
   }
   changed_.erase(range.first, range.end());
   return !wanted.empty();
 }
 
 void shard_client::lost(const std::vector<sample_range>& ranges) {
+  held_.drop_ready(ranges);
   for (const auto& range : ranges) changed_.erase(range.first, range.end());
 }
 
@@ -310,11 +308,11 @@ void shard_client::ask_for_changed(duration now) {
   ask_for_copies(std::move(ranges));
 }
 
-void shard_client::samples_came(const sample_range& range, duration now) {
+void shard_client::keep(const sample_range& range, const payload& data, duration now) {
   last_samples_ = now;
   referrals_ = 0;
-  requested_ -= std::min(requested_, range.count);
   samples_end_ = std::max(samples_end_, range.end());
+  held_.add_ready(range, data, config_.sample_bytes);
 }
 
 std::uint64_t shard_client::plausible_end(std::vector<std::uint64_t> claims) const {

@@ -122,7 +122,7 @@ public:
   result<bool> take(const proven_copies& what, const caf::strong_actor_ptr& sender, duration now) {
     return take_copies(what.range, what.data, &what.proof, sender, now);
   }
-  /// The leases of these samples are lost. Copies of them are of no use any more.
+  /// The leases of these samples are lost. Those that are ready, or come as copies, are dropped.
   void lost(const std::vector<sample_range>& ranges);
   /// The highest of `claims` that a shard may have leased, or 0. A claim is the end of another
   /// peer's samples. It may be most_ahead above the last sample that a shard sent here. A peer
@@ -161,7 +161,7 @@ private:
                            const caf::strong_actor_ptr& sender, duration now);
   result<bool> take_copies(const sample_range& range, const payload& data, const payload* proof,
                            const caf::strong_actor_ptr& sender, duration now);
-  void samples_came(const sample_range& range, duration now);
+  void keep(const sample_range& range, const payload& data, duration now);
   enum class finding { right, malformed, changed };
   finding look_at(const sample_range& range, const payload& data, const payload* proof) const;
   /// The replica to ask for copies: the current shard, or another one if it changes samples.

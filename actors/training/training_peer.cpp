@@ -316,7 +316,6 @@ void training_peer::on_samples(const result<bool>& came) {
 
 void training_peer::on_lease_lost(const lease_lost& message) {
   if (!parts_->shard.is_current(current_sender())) return;
-  held().drop_ready(message.ranges);
   parts_->shard.lost(message.ranges);
   if (!traits_.steps_locally) return;
   // Other peers have committed these samples, or may have them now. They stay in the peer's
