@@ -123,7 +123,7 @@ observer_options runner::state::what_to_watch(const run_directory* directory) {
   const auto traits = traits_of(what);
   if (traits.max_epoch_difference)
     out.invariants.max_epoch_difference = *traits.max_epoch_difference;
-  if (auto attack = attacking_hosts(what); !attack.empty())
+  if (auto attack = attacking_hosts(what, hosts); !attack.empty())
     out.invariants.honest = [attack = std::move(attack)](const std::string& host) {
       return !attack.contains(host);
     };
@@ -133,8 +133,7 @@ observer_options runner::state::what_to_watch(const run_directory* directory) {
   out.invariants.has_experts = traits.has_experts;
   out.invariants.one_branch = !traits.averages_parameters && !traits.has_stages;
   out.invariants.computes_meanwhile = traits.computes_meanwhile;
-  const bool attacked = std::any_of(hosts.begin(), hosts.end(),
-                                    [](const host_spec& one) { return is_attack(one.conduct); });
+  const bool attacked = attackers_in(what) > 0;
   // A trainer of a pipeline names the state of a stage after the first records of its peers.
   out.invariants.donors_may_lie = attacked && (traits.averages_parameters || traits.has_stages);
   out.invariants.commits_may_lie = attacked && !traits.proves_steps;

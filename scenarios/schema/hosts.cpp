@@ -77,9 +77,9 @@ const actors::conduct_options& conduct_of_shard(const scenario& from, std::size_
   return number < from.data.attackers ? from.data.conduct : honest;
 }
 
-std::set<std::string> attacking_hosts(const scenario& from) {
+std::set<std::string> attacking_hosts(const scenario& from, std::span<const host_spec> hosts) {
   std::set<std::string> out;
-  for (const auto& host : expand_hosts(from))
+  for (const auto& host : hosts)
     if (actors::is_attack(host.conduct)) out.insert(host.name);
   const auto shards = shard_hosts(from);
   for (std::size_t i = 0; i < shards.size(); ++i)

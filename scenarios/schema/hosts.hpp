@@ -4,6 +4,7 @@
 #include "scenarios/schema/scenario.hpp"
 
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,8 +39,8 @@ std::vector<host_spec> expand_hosts(const scenario& from);
 std::vector<std::string> shard_hosts(const scenario& from);
 /// The conduct of the shard host with this number in shard_hosts().
 const actors::conduct_options& conduct_of_shard(const scenario& from, std::size_t number);
-/// The names of all hosts whose conduct is an attack.
-std::set<std::string> attacking_hosts(const scenario& from);
+/// The names of the shard hosts, and of those in `hosts`, whose conduct is an attack.
+std::set<std::string> attacking_hosts(const scenario& from, std::span<const host_spec> hosts);
 /// True if a fault's `select` matches this shard host. '*' alone matches no shard.
 bool selects_shard(std::string_view select, std::string_view name);
 
