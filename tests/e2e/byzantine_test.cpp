@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <memory>
 #include <set>
@@ -41,21 +40,22 @@ swarm attacked(unsigned honest, unsigned attackers, const std::string& conduct,
   return out;
 }
 
-/// One or two such members stop no training, with or without a guard. Each run takes less than
-/// `most` times as long as the run without them.
-void with_one_and_two(const std::string& conduct, double most) {
-  for (const unsigned attackers : {1u, 2u})
-    for (const char* security : {"kind: none", "kind: btard, validators: 1"}) {
-      const auto honest = run_swarm(attacked(6, 0, "", security));
+/// One or two such members stop no training, with or without a guard. Each run takes less than 2.5
+/// times as long as the run without them.
+void with_one_and_two(const std::string& conduct) {
+  for (const char* security : {"kind: none", "kind: btard, validators: 1"}) {
+    const auto honest = run_swarm(attacked(6, 0, "", security)).summary().virtual_seconds;
+    for (const unsigned attackers : {1u, 2u}) {
       const auto run = run_swarm(attacked(6, attackers, conduct, security));
       CAPTURE(attackers);
       CAPTURE(security);
       CHECK(run.summary().epochs >= 60);
       CHECK(rule(run.summary(), "no_honest_accused").violated == 0);
-      CHECK(run.summary().virtual_seconds < most * honest.summary().virtual_seconds);
+      CHECK(run.summary().virtual_seconds < 2.5 * honest);
       MESSAGE(attackers, " attackers, ", std::string(security), ": ", run.summary().virtual_seconds,
-              " s, and ", honest.summary().virtual_seconds, " s without them");
+              " s, and ", honest, " s without them");
     }
+  }
 }
 
 /// One run in which an attacker attacks in each round, as seen from the outside.
@@ -289,10 +289,10 @@ TEST_CASE("byzantine: no attack of one member stops training") {
 
 TEST_CASE("byzantine: leaders that begin no group do not stop training") {
   // Each peer avoids them after the first time. Without that, two attackers make it 7.5 times.
-  with_one_and_two("{kind: stalling_leader}", 2.5);
+  with_one_and_two("{kind: stalling_leader}");
 }
 
 TEST_CASE("byzantine: reducers that tell each member other means do not stop training") {
-  with_one_and_two("{kind: equivocation, messages: [reduced_chunk]}",
-                   std::numeric_limits<double>::infinity());
+  // Each member avoids such a reducer after its first round. Before, the swarm stood still.
+  with_one_and_two("{kind: equivocation, messages: [reduced_chunk]}");
 }

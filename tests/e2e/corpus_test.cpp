@@ -1,6 +1,5 @@
 // A data shard that changes samples (`poisoned_samples`), with and without a fixed corpus.
 #include "tests/e2e/support/program.hpp"
-#include "tests/e2e/support/sentences.hpp"
 #include "tests/e2e/support/swarm.hpp"
 
 #include <doctest/doctest.h>
@@ -12,12 +11,6 @@ using namespace shoal;
 using namespace shoal::e2e;
 
 namespace {
-
-std::string write_text(const scratch_folder& folder) {
-  const auto path = folder / "text.txt";
-  spill(path, sentences());
-  return path.string();
-}
 
 struct poisoned_swarm {
   std::string data = ", replicas: 2", role, more_peers;

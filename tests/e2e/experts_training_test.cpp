@@ -10,7 +10,6 @@
 #include "scenarios/runner/runner.hpp"
 #include "scenarios/schema/load.hpp"
 #include "tests/e2e/support/program.hpp"
-#include "tests/e2e/support/sentences.hpp"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -26,12 +25,6 @@ using namespace shoal;
 using namespace shoal::e2e;
 
 namespace {
-
-std::string write_text(const scratch_folder& folder) {
-  const auto path = folder / "text.txt";
-  spill(path, sentences());
-  return path.string();
-}
 
 struct expert_swarm {
   std::string world = "sim";

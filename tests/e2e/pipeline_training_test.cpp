@@ -6,7 +6,6 @@
 #include "scenarios/record/verify_data.hpp"
 #include "scenarios/schema/load.hpp"
 #include "tests/e2e/support/program.hpp"
-#include "tests/e2e/support/sentences.hpp"
 #include "tests/e2e/support/swarm.hpp"
 
 #include <doctest/doctest.h>
@@ -23,12 +22,6 @@ using namespace shoal;
 using namespace shoal::e2e;
 
 namespace {
-
-std::string write_text(const scratch_folder& folder) {
-  const auto path = folder / "text.txt";
-  spill(path, sentences());
-  return path.string();
-}
 
 struct staged_swarm {
   std::string world = "sim";
