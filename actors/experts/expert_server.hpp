@@ -97,8 +97,8 @@ private:
   enum timer : std::uint32_t { renewal, copying, offer_over, check_again, look_again, claim_late };
   struct held_expert {
     std::shared_ptr<const expert_state> state;
-    std::map<peer_id, std::uint64_t> copied; // steps of the last copy by receiver
-    std::optional<duration> called;          // the last pass
+    std::map<peer_id, std::uint64_t> copied{}; // steps of the last copy by receiver
+    std::optional<duration> called{};          // the last pass
   };
   struct kept_copy {
     std::shared_ptr<const expert_state> state;
