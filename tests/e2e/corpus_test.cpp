@@ -1,5 +1,6 @@
 // A data shard that changes samples (`poisoned_samples`), with and without a fixed corpus.
 #include "tests/e2e/support/program.hpp"
+#include "tests/e2e/support/sentences.hpp"
 #include "tests/e2e/support/swarm.hpp"
 
 #include <doctest/doctest.h>

@@ -10,6 +10,7 @@
 #include "scenarios/runner/runner.hpp"
 #include "scenarios/schema/load.hpp"
 #include "tests/e2e/support/program.hpp"
+#include "tests/e2e/support/sentences.hpp"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>

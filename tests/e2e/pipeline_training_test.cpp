@@ -6,6 +6,7 @@
 #include "scenarios/record/verify_data.hpp"
 #include "scenarios/schema/load.hpp"
 #include "tests/e2e/support/program.hpp"
+#include "tests/e2e/support/sentences.hpp"
 #include "tests/e2e/support/swarm.hpp"
 
 #include <doctest/doctest.h>

@@ -1,7 +1,5 @@
 #include "tests/e2e/support/program.hpp"
 
-#include "tests/e2e/support/sentences.hpp"
-
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/resource.h>
@@ -104,12 +102,6 @@ std::string slurp(const std::filesystem::path& path) {
 
 void spill(const std::filesystem::path& path, const std::string& text) {
   std::ofstream(path, std::ios::binary) << text;
-}
-
-std::string write_text(const scratch_folder& folder) {
-  const auto path = folder / "text.txt";
-  spill(path, sentences());
-  return path.string();
 }
 
 } // namespace shoal::e2e

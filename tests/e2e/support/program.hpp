@@ -39,7 +39,5 @@ private:
 
 std::string slurp(const std::filesystem::path& path);
 void spill(const std::filesystem::path& path, const std::string& text);
-/// Writes a text for small models (sentences.hpp) to the folder, and returns its path.
-std::string write_text(const scratch_folder& folder);
 
 } // namespace shoal::e2e
