@@ -2,6 +2,7 @@
 // ended. No process outlives its object or this program.
 #pragma once
 
+#include <doctest/doctest.h>
 #include <sys/types.h>
 
 #include <chrono>
@@ -67,3 +68,13 @@ using series = std::map<std::string, double>;
 series read_series(const std::string& page);
 
 } // namespace shoal::cluster
+
+/// Says in a failed check how a process ended.
+template <>
+struct doctest::StringMaker<std::optional<int>> {
+  static String convert(const std::optional<int>& exit) {
+    if (!exit) return "(still runs)";
+    const bool by_signal = *exit >= 1000;
+    return ((by_signal ? "signal " : "status ") + std::to_string(*exit % 1000)).c_str();
+  }
+};
