@@ -345,14 +345,14 @@ TEST_CASE("a swarm trains on while a member refuses and floods and lies about na
                     reef.node(name).err());
     const auto grown = static_cast<double>(reef.node(name).peak_memory_bytes()) - memory[name];
     MESSAGE(name << ": " << grown / (1 << 20) << " MiB more than before");
-    CHECK(grown < 100 * (1 << 20));
+    if (memory_is_its_own) CHECK(grown < 100 * (1 << 20));
     MESSAGE(name << ": " << early[name] / (1 << 20) << " MiB after a tenth of the time, "
                  << late[name] / (1 << 20) << " MiB at the end, epoch " << epochs[name] << " to "
                  << (name == "shard-0" ? 0 : epoch(name)));
     // Without an attack, too, a peer keeps about 4 KiB of each step. The rest is flat: a growth
     // that ten days would not notice.
     const auto of_training = 6.0 * 1024 * (epoch(name) - early_epochs[name]);
-    CHECK(late[name] - early[name] < 16 * (1 << 20) + of_training);
+    if (memory_is_its_own) CHECK(late[name] - early[name] < 16 * (1 << 20) + of_training);
     CHECK(reef.metrics(name)["shoal_links_open"] >= 3);
   }
   for (const auto& name : honest) reef.node(name).signal(SIGTERM);

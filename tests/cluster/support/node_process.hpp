@@ -22,6 +22,13 @@ using namespace std::chrono_literals;
 /// The time limit for events that take at most a second on an idle machine.
 inline constexpr std::chrono::seconds patience = 60s;
 
+/// False under a sanitizer, whose own memory grows with what the program does.
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+inline constexpr bool memory_is_its_own = false;
+#else
+inline constexpr bool memory_is_its_own = true;
+#endif
+
 /// Polls until `true_now` returns true. Returns false if it does not in time.
 bool wait_until(const std::function<bool()>& true_now, std::chrono::milliseconds limit = patience);
 
