@@ -136,9 +136,14 @@ int run(node_arguments arguments) {
     return exit_run_failed;
   if (outcome->interrupted)
     say("was ended early, has left the round, handed back its samples and said so to the others");
-  return print_violations(summary) ? exit_run_failed
-         : outcome->interrupted    ? exit_interrupted
-                                   : exit_ok;
+  if (outcome->left_behind)
+    fmt::print(stderr,
+               "error: everybody has left, and this host is at epoch {}: start it again when "
+               "others are there\n",
+               summary.epochs);
+  return print_violations(summary) || outcome->left_behind ? exit_run_failed
+         : outcome->interrupted                            ? exit_interrupted
+                                                           : exit_ok;
 }
 
 } // namespace

@@ -1,5 +1,5 @@
-// Detects that a data shard of a cluster is alone: every host that was linked with the shard has
-// said goodbye. A plain state machine; the caller's clock gives the times.
+// Detects that a host of a cluster is alone: every host that was linked with it has said goodbye. A
+// plain state machine; the caller's clock gives the times.
 #pragma once
 
 #include "kernels/base/units.hpp"

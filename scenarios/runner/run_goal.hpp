@@ -44,7 +44,9 @@ public:
     return one_host_ && planned_ > 0 && epoch + 1 >= planned_ && reach(now);
   }
   /// All hosts left at time `when`.
-  bool deserted(duration when) { return reach(when); }
+  bool deserted(duration when) { return is_deserted_ = reach(when); }
+  /// True if the run ended because all other hosts had left.
+  bool is_deserted() const noexcept { return is_deserted_; }
 
 private:
   bool reach(duration when) {
@@ -56,6 +58,7 @@ private:
   std::uint64_t planned_ = 0, epoch_ = 0;
   bool one_host_ = false;
   std::atomic<bool> reached_{false};
+  bool is_deserted_ = false;
   duration time_{};
 };
 

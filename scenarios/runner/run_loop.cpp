@@ -118,7 +118,8 @@ duration runner::state::run_world(bool& interrupted) {
     return !observers->write_error() && !checkpoint_error;
   };
   // A replica that only follows sees no step and no commit. For this replica the run is over when
-  // all hosts have left for good.
+  // all hosts have left for good. A peer that missed the last step has nobody to download it from
+  // then.
   const auto end_if_deserted = [&] {
     std::lock_guard guard(watching);
     const auto since = deserted.since();

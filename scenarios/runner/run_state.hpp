@@ -101,7 +101,7 @@ struct runner::state {
   static constexpr std::size_t most_names_of_peers = 16'384;
   std::map<actors::peer_id, std::string> names_of_peers; // data shards, and other processes
   std::set<std::string> unreached;                       // addresses whose last dial failed
-  desertion deserted; // tracks departures of hosts, for a shard of a cluster
+  desertion deserted;                                    // whether everybody has left; clusters
   std::uint64_t rounds_asked = 0;
   std::filesystem::path checkpoint_folder;   // empty: the run keeps no checkpoints
   std::set<std::uint64_t> checkpoint_epochs; // epochs with a checkpoint
@@ -155,7 +155,7 @@ struct runner::state {
   world_options options_of_world();
   void schedule_hosts();
   real_network network_between_hosts();
-  bool may_be_deserted() const { return options.node && role.shard && what.training.epochs > 0; }
+  bool may_be_deserted() const { return options.node && what.training.epochs > 0; }
   template <class Message>
   void tell_node(netem::host_index mine, const netem::wire::connected_peer& other);
   /// Introduces DHT nodes to each other when their hosts link.

@@ -319,6 +319,7 @@ result<run_outcome> runner::run() {
   out.summary.virtual_seconds = to_seconds(ended);
   // The process of a shard sees no steps, but what its shard commits.
   if (s.role.shard) out.summary.epochs = std::max(out.summary.epochs, s.committed_epochs);
+  out.left_behind = s.role.peer && s.goal.is_deserted();
   s.complete(out);
   if (!finished) return failure{finished.error()};
   if (directory)

@@ -74,6 +74,7 @@ struct runner_options {
 struct run_outcome {
   scenarios::summary summary;
   bool interrupted = false;
+  bool left_behind = false; ///< all other hosts of a cluster left before this peer's last epoch
   bool expectations_judged =
       true;        ///< false if the run ended early and the scenario has expectations
   distortion late; ///< emulate only

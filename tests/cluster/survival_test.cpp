@@ -276,6 +276,27 @@ TEST_CASE(
   CHECK(reef.node("shard-0").wait() == 0);
 }
 
+TEST_CASE("a peer that everybody has left says so and ends and keeps its files") {
+  swarm reef(scenario(1000, 1, 1));
+  for (const char* name : {"p-0", "shard-0"}) reef.start(name, {"--quiet"});
+  auto& peer = reef.node("p-0");
+  REQUIRE_MESSAGE(
+      wait_until([&] { return reef.metrics("p-0")["shoal_epoch"] >= 2; }, slow_patience),
+      peer.err());
+  reef.node("shard-0").signal(SIGTERM);
+  CHECK(reef.node("shard-0").wait() == 130);
+  CHECK_MESSAGE(peer.says("everybody has left; it ends in 10s unless somebody comes"), peer.err());
+  CHECK(peer.wait() == 3);
+  const auto result = reef.summary("p-0");
+  REQUIRE(result.is_object());
+  const auto epochs = result.at("epochs").get<std::uint64_t>();
+  CHECK(epochs >= 2);
+  CHECK_MESSAGE(peer.err().find(fmt::format("error: everybody has left, and this host is at epoch "
+                                            "{}: start it again when others are there",
+                                            epochs)) != std::string::npos,
+                peer.err());
+}
+
 TEST_CASE("thirty kills at random moments and a minute of standstill lose no epoch") {
   SHOAL_NIGHTLY();
   const auto seed = std::random_device{}();

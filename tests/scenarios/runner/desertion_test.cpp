@@ -6,7 +6,7 @@ using namespace shoal;
 using namespace shoal::scenarios;
 using namespace std::chrono_literals;
 
-TEST_CASE("a shard is deserted when the last host that it was linked with says goodbye") {
+TEST_CASE("a host is deserted when the last host that it was linked with says goodbye") {
   desertion d;
   CHECK_FALSE(d.since());
   d.linked("p-0");

@@ -51,9 +51,19 @@ TEST_CASE("one host of many also ends with a download or a commit of the last ep
   }
 }
 
+TEST_CASE("a host that has reached its goal is not left behind when everybody leaves") {
+  run_goal goal;
+  goal.begin(10, 0, true);
+  CHECK(goal.stepped(10, 4s));
+  CHECK_FALSE(goal.deserted(5s));
+  CHECK_FALSE(goal.is_deserted());
+}
+
 TEST_CASE("a host that everybody has left ends when they left") {
   run_goal goal;
   goal.begin(10, 0, true);
+  CHECK_FALSE(goal.is_deserted());
   CHECK(goal.deserted(5s));
+  CHECK(goal.is_deserted());
   CHECK(goal.time() == 5s);
 }
