@@ -252,7 +252,7 @@ void add_guard(chaos_case& to, const pace& p, bool always) {
 /// Attacks on numbers and on the guard are of use only against a guard.
 bool is_drawn(const actors::conduct_definition& one, bool guarded) {
   return one.kind == actors::conduct_kind::attack && (guarded || one.for_chaos) &&
-         !one.changes_labels;
+         !one.changes_labels && !one.of_shards;
 }
 
 void add_attacker(chaos_case& to, const pace& p, bool guarded) {
