@@ -1,5 +1,6 @@
 #include "scenarios/runner/node.hpp"
 
+#include "actors/conduct/conducts.hpp"
 #include "kernels/base/check.hpp"
 #include "netem/wire/certificates.hpp"
 #include "scenarios/schema/document.hpp"
@@ -50,6 +51,19 @@ result<node_role> role_of(const scenario& what, const node_options& node,
   hosts.push_back(std::move(added));
   out.peer = hosts.size() - 1;
   return out;
+}
+
+result<void> can_behave(const std::string& conduct, const node_role& role,
+                        const std::string& name) {
+  const auto* found = actors::conducts().find(conduct);
+  if (found == nullptr || found->kind != actors::conduct_kind::attack) return {};
+  if (found->of_shards && role.peer)
+    return failure{fmt::format("--conduct: '{}' is an attack of a data shard, and '{}' is a peer",
+                               conduct, name)};
+  if (!found->of_shards && role.shard)
+    return failure{fmt::format("--conduct: '{}' is an attack of a peer, and '{}' is a data shard",
+                               conduct, name)};
+  return {};
 }
 
 namespace {

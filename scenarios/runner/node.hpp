@@ -69,6 +69,10 @@ struct node_role {
 result<node_role> role_of(const scenario& what, const node_options& node,
                           std::vector<host_spec>& hosts);
 
+/// Checks that a host with this role can behave like `conduct`, a name of actors::conducts() or
+/// empty. Errors: only data shards can, or only peers.
+result<void> can_behave(const std::string& conduct, const node_role& role, const std::string& name);
+
 /// Returns the index block of a data shard's process (actors/data/sample_ledger.hpp). A process
 /// knows neither earlier starts of its shard nor the blocks of other replicas. So the high 30 bits
 /// of the block count the periods of 2.5 seconds since 2026, until the year 2110. The low 4 bits

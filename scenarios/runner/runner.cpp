@@ -87,6 +87,8 @@ result<std::unique_ptr<runner>> runner::prepare(scenario what, runner_options op
     auto role = role_of(what, *options.node, s->hosts);
     if (!role) return failure{role.error()};
     s->role = *role;
+    if (auto can = can_behave(options.conduct, s->role, options.node->name); !can)
+      return failure{can.error()};
     // Check the address before the run writes any file.
     if (options.node->listen)
       if (auto free = netem::wire::check_can_listen(*options.node->listen); !free)

@@ -1,4 +1,4 @@
-// What is drawn for `shoal chaos` can be run.
+// The random swarms of `shoal chaos` can be run.
 #include "scenarios/chaos/chaos_case.hpp"
 #include "scenarios/schema/load.hpp"
 #include "tests/support/skip.hpp"

@@ -90,3 +90,18 @@ TEST_CASE("a conduct that does not exist is refused with those that do") {
   CHECK(node->err().find("--conduct: there is no conduct 'two_vote'; did you mean 'two_votes'?") !=
         std::string::npos);
 }
+
+TEST_CASE("a conduct of the other kind of host is refused") {
+  swarm reef(endless_swarm(2));
+  const auto refused = [&](const char* name, const char* conduct, const std::string& why) {
+    auto node = reef.start_other(name, {"--name", name, "--keys", reef.keys_of(name), "--listen",
+                                        "127.0.0.1:0", "--conduct", conduct});
+    CHECK(node->wait() == 1);
+    CHECK_MESSAGE(node->err().find("error: --conduct: " + why) != std::string::npos, node->err());
+  };
+  refused("p-0", "poisoned_samples",
+          "'poisoned_samples' is an attack of a data shard, and 'p-0' is a peer");
+  refused("shard-0", "two_votes",
+          "'two_votes' is an attack of a peer, and 'shard-0' is a data "
+          "shard");
+}
