@@ -68,18 +68,19 @@ round_guard::case_state* round_guard::case_named(const id128& id) {
 void round_guard::begin_cases() {
   if (!settled() || over_) return;
   accuse_in_turn();
-  for (auto& [id, one] : cases_) {
+  for (auto& entry : cases_) {
+    auto& one = entry.second;
     if (!one.charge || one.over) continue;
     if (members_[one.charge->member].condemned || members_[one.charge->accused].condemned) {
       one.over = true;
       continue;
     }
     if (one.begun) continue;
-    const bool busy = std::any_of(cases_.begin(), cases_.end(), [&](const auto& entry) {
-      const auto& other = entry.second;
+    const bool busy = std::any_of(cases_.begin(), cases_.end(), [&](const auto& each) {
+      const auto& other = each.second;
       return other.begun && !other.over && other.charge->member == one.charge->member;
     });
-    if (!busy) begin(id, one);
+    if (!busy) begin(entry.first, one);
   }
 }
 

@@ -3,6 +3,7 @@
 #include "netem/wire/certificates.hpp"
 
 #include <fmt/format.h>
+#include <openssl/crypto.h>
 #include <openssl/pem.h>
 
 #include <algorithm>
@@ -15,6 +16,12 @@
 namespace shoal::netem::wire::pem {
 
 namespace {
+
+// A process that ends may still have threads of gRPC that close TLS connections. OpenSSL's own
+// clean-up at the end would take away what they use, so there is none. The first call of a process
+// decides.
+[[maybe_unused]] const bool lasts_to_the_end =
+    OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr) == 1;
 
 struct secret_block {
   char* name = nullptr;

@@ -3,6 +3,7 @@ shoal_add_test(NAME test_certificates
   SOURCES
     ${CMAKE_CURRENT_LIST_DIR}/certificates_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/damaged_certificates_test.cpp
+    ${CMAKE_CURRENT_LIST_DIR}/end_of_process_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/key_folders_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/secret_text_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/signed_text_test.cpp
