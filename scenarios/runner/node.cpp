@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace shoal::scenarios {
 
@@ -56,14 +57,13 @@ result<node_role> role_of(const scenario& what, const node_options& node,
 result<void> can_behave(const std::string& conduct, const node_role& role,
                         const std::string& name) {
   const auto* found = actors::conducts().find(conduct);
-  if (found == nullptr || found->kind != actors::conduct_kind::attack) return {};
-  if (found->of_shards && role.peer)
-    return failure{fmt::format("--conduct: '{}' is an attack of a data shard, and '{}' is a peer",
-                               conduct, name)};
-  if (!found->of_shards && role.shard)
-    return failure{fmt::format("--conduct: '{}' is an attack of a peer, and '{}' is a data shard",
-                               conduct, name)};
-  return {};
+  if (found == nullptr || found->kind != actors::conduct_kind::attack ||
+      found->of_shards == role.shard.has_value())
+    return {};
+  const auto [can, is] =
+      found->of_shards ? std::pair{"data shard", "peer"} : std::pair{"peer", "data shard"};
+  return failure{fmt::format("--conduct: '{}' is an attack of a {}, and '{}' is a {}", conduct, can,
+                             name, is)};
 }
 
 namespace {

@@ -44,7 +44,10 @@ public:
     return one_host_ && planned_ > 0 && epoch + 1 >= planned_ && reach(now);
   }
   /// All hosts left at time `when`.
-  bool deserted(duration when) { return is_deserted_ = reach(when); }
+  bool deserted(duration when) {
+    if (!reach(when)) return false;
+    return is_deserted_ = true;
+  }
   /// True if the run ended because all other hosts had left.
   bool is_deserted() const noexcept { return is_deserted_; }
 

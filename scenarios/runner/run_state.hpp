@@ -101,7 +101,7 @@ struct runner::state {
   static constexpr std::size_t most_names_of_peers = 16'384;
   std::map<actors::peer_id, std::string> names_of_peers; // data shards, and other processes
   std::set<std::string> unreached;                       // addresses whose last dial failed
-  desertion deserted;                                    // whether everybody has left; clusters
+  desertion deserted;                                    // whether everybody has left a cluster
   std::uint64_t rounds_asked = 0;
   std::filesystem::path checkpoint_folder;   // empty: the run keeps no checkpoints
   std::set<std::uint64_t> checkpoint_epochs; // epochs with a checkpoint

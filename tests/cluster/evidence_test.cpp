@@ -102,6 +102,5 @@ TEST_CASE("a conduct of the other kind of host is refused") {
   refused("p-0", "poisoned_samples",
           "'poisoned_samples' is an attack of a data shard, and 'p-0' is a peer");
   refused("shard-0", "two_votes",
-          "'two_votes' is an attack of a peer, and 'shard-0' is a data "
-          "shard");
+          "'two_votes' is an attack of a peer, and 'shard-0' is a data shard");
 }

@@ -64,6 +64,7 @@ TEST_CASE("a host that everybody has left ends when they left") {
   goal.begin(10, 0, true);
   CHECK_FALSE(goal.is_deserted());
   CHECK(goal.deserted(5s));
+  CHECK_FALSE(goal.deserted(6s));
   CHECK(goal.is_deserted());
   CHECK(goal.time() == 5s);
 }
