@@ -172,6 +172,9 @@ int run(const run_arguments& arguments) {
                outcome->late.late_steps, outcome->late.steps, outcome->late.late_seconds,
                100 * outcome->late.excess());
   if (outcome->interrupted) fmt::print(stderr, "interrupted: the run was ended early\n");
+  if (outcome->comparison_ended)
+    fmt::print(stderr, "interrupted: the run is complete, but one machine was not trained to the "
+                       "end, so loss.baseline is missing\n");
   if (!outcome->expectations_judged)
     fmt::print(stderr, "expect: not judged, the run was ended early\n");
   bool failed = false;
@@ -189,7 +192,8 @@ int run(const run_arguments& arguments) {
     line.clear();
     if (code != exit_ok) return code;
   }
-  return failed ? exit_run_failed : outcome->interrupted ? exit_interrupted : exit_ok;
+  if (failed) return exit_run_failed;
+  return outcome->interrupted || outcome->comparison_ended ? exit_interrupted : exit_ok;
 }
 
 } // namespace

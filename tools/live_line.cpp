@@ -33,7 +33,14 @@ pieces pieces_of(const scenarios::live_status& status, const std::optional<live_
                         : so_far / std::max(1e-9, to_seconds(status.stop_time));
   if (doing != "baseline" && doing != "ending" && done > 0.01 && status.wall_seconds > 1)
     first += " " + eta_text(status.wall_seconds, done, 1 - done);
-  if (doing == "baseline") out.all.emplace_back("now the same on one machine");
+  if (doing == "baseline") {
+    auto& text = out.all.emplace_back("now the same on one machine");
+    if (const auto& at = status.reference; at.step > 0) {
+      text += fmt::format(", step {}/{}", at.step, at.steps);
+      const auto share = static_cast<double>(at.step) / static_cast<double>(at.steps);
+      if (at.wall_seconds > 1) text += " " + eta_text(at.wall_seconds, share, 1 - share);
+    }
+  }
   if (doing == "ending") out.all.emplace_back("ending");
   if (p.violations > 0) out.all.push_back(fmt::format("{} INVARIANTS VIOLATED", p.violations));
   if (p.train_loss && *p.train_loss > 0)

@@ -201,8 +201,11 @@ struct runner::state {
   observer_options what_to_watch(const run_directory* directory);
   /// Measures the initial state, and stores a text sample of its model in `into`.
   double measure_first(run_outcome& into);
-  /// Collects the facts of the summary. `first_loss` is the result of measure_first().
-  end_facts facts(const actors::model_state& best, double first_loss, bool interrupted);
+  /// Collects the facts of the summary. `first_loss` is the result of measure_first(). Sets
+  /// into.comparison_ended.
+  end_facts facts(const actors::model_state& best, double first_loss, run_outcome& into);
+  /// Trains one machine for `steps` steps, and stores its losses.
+  void compare(std::uint64_t steps, summary::losses& losses, run_outcome& into);
   void complete(run_outcome& into) const;
   std::array<std::uint64_t, 4> bytes_sent() const; // data, averaging, state, control
   void on_contribution(const run_directory* to, const std::string& scenario_hash,

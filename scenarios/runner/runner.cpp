@@ -216,8 +216,29 @@ double runner::state::measure_first(run_outcome& into) {
   return work->held_out_loss(first);
 }
 
+void runner::state::compare(std::uint64_t steps, summary::losses& losses, run_outcome& into) {
+  const auto began = std::chrono::steady_clock::now();
+  auto told = began - std::chrono::hours(1);
+  reference_options how{steps, options.threads, {}};
+  how.on_step = [&](std::uint64_t step) {
+    const auto now = std::chrono::steady_clock::now();
+    if (options.on_status && now - told >= std::chrono::milliseconds(200)) {
+      told = now;
+      auto seen = status("baseline");
+      seen.reference = {step, steps, seconds_since(began)};
+      options.on_status(seen);
+    }
+    into.comparison_ended = options.interrupted && options.interrupted();
+    return !into.comparison_ended;
+  };
+  if (options.on_status) options.on_status(status("baseline"));
+  const auto references = work->references(how);
+  losses.baseline = finite(references.baseline);
+  losses.bigram = finite(references.bigram);
+}
+
 end_facts runner::state::facts(const actors::model_state& best, double first_loss,
-                               bool interrupted) {
+                               run_outcome& into) {
   end_facts out;
   out.time = in->clock().now();
   out.deterministic = simulated();
@@ -228,13 +249,8 @@ end_facts runner::state::facts(const actors::model_state& best, double first_los
   if (out.loss.final) observers->on_held_out_loss(stamp(out.time), *out.loss.final);
   if (has_model() && !best.parameters.is_size_only())
     out.state_hash = hash_of(best.parameters.bytes()).hex();
-  if (options.baseline && work->has_references() && !interrupted && best.epoch > 0) {
-    if (options.on_status) options.on_status(status("baseline"));
-    const auto references = work->references(
-        what.training.method.definition().steps_of_machine(what, best.epoch), options.threads);
-    out.loss.baseline = finite(references.baseline);
-    out.loss.bigram = finite(references.bigram);
-  }
+  if (options.baseline && work->has_references() && !into.interrupted && best.epoch > 0)
+    compare(what.training.method.definition().steps_of_machine(what, best.epoch), out.loss, into);
   out.wall_seconds = seconds_since(started);
   return out;
 }
@@ -254,8 +270,8 @@ void runner::state::complete(run_outcome& into) const {
   if (!simulated())
     into.summary.distortion = summary::late_totals{into.late.late_steps, into.late.late_seconds};
   // Do not judge a run that ended early: expectations are about the end of a run.
-  const bool early =
-      into.interrupted || (!goal.reached() && options.until && *options.until < what.stop_time);
+  const bool early = into.interrupted || into.comparison_ended ||
+                     (!goal.reached() && options.until && *options.until < what.stop_time);
   into.expectations_judged = !early || what.expect.empty();
   if (!early) into.missed = missed_expectations(what.expect, into.summary);
 }
@@ -315,7 +331,7 @@ result<run_outcome> runner::run() {
   auto best = s.role.shard ? nullptr : s.pool->best();
   if (!best) best = s.pool->initial();
   if (s.options.node) first_loss = s.measure_first(out);
-  const auto facts = s.facts(*best, first_loss, out.interrupted);
+  const auto facts = s.facts(*best, first_loss, out);
   out.text_after = s.work->sample_text(*best, s.what.seed);
   auto finished = s.observers->finish(facts, out.summary);
   out.summary.virtual_seconds = to_seconds(ended);

@@ -27,6 +27,11 @@ struct live_status {
   duration stop_time{};
   const char* doing = "running"; ///< phase: 'running', 'ending' or 'baseline'
   bool virtual_time = true;      ///< false: times are on the wall clock
+  /// How far one machine is with the same training; phase 'baseline'.
+  struct comparison {
+    std::uint64_t step = 0, steps = 0;
+    double wall_seconds = 0;
+  } reference = {};
 };
 
 /// The history of a run up to a moment: all events before `at`.
@@ -74,6 +79,8 @@ struct runner_options {
 struct run_outcome {
   scenarios::summary summary;
   bool interrupted = false;
+  /// The training of one machine was interrupted. The run itself is complete.
+  bool comparison_ended = false;
   bool left_behind = false; ///< all other hosts of a cluster left before this peer's last epoch
   bool expectations_judged =
       true;        ///< false if the run ended early and the scenario has expectations

@@ -193,13 +193,13 @@ public:
   }
 
   bool has_references() const override { return corpus_ != nullptr; }
-  reference_losses references(std::uint64_t steps, unsigned threads) const override {
+  reference_losses references(const reference_options& how) const override {
     // The same steps as the swarm's, so with the same tensors left without decay.
-    learn::use_one_thread();
-    static_cast<void>(threads);
-    const auto state = trained_alone(*work_, *source_, scenario_.training.micro_batch,
-                                     traits_of(scenario_).baseline_batch, steps);
-    return {loss_of(state.parameters.floats()), std::numeric_limits<double>::quiet_NaN()};
+    const auto alone = trained_alone(*work_, *source_, scenario_.training.micro_batch,
+                                     traits_of(scenario_).baseline_batch, how);
+    reference_losses out;
+    if (alone) out.baseline = held_out_loss(*alone);
+    return out;
   }
 
   result<void> save(const actors::model_state& state, std::uint64_t data_from,

@@ -129,9 +129,9 @@ public:
     return problem_->held_out_loss(state.parameters.floats());
   }
   bool has_references() const override { return true; }
-  reference_losses references(std::uint64_t steps, unsigned) const override {
+  reference_losses references(const reference_options& how) const override {
     const auto alone =
-        kernels::train_alone(*problem_, optimizer_, traits_of(scenario_).baseline_batch, steps);
+        kernels::train_alone(*problem_, optimizer_, traits_of(scenario_).baseline_batch, how.steps);
     return {problem_->held_out_loss(alone), std::numeric_limits<double>::quiet_NaN()};
   }
   result<void> save(const actors::model_state& state, std::uint64_t data_from,

@@ -114,12 +114,12 @@ public:
   }
 
   bool has_references() const override { return samples_ != nullptr; }
-  reference_losses references(std::uint64_t steps, unsigned) const override {
-    learn::use_one_thread();
-    return {loss_of(trained_alone(*work_, *source_, scenario_.training.micro_batch,
-                                  traits_of(scenario_).baseline_batch, steps)
-                        .parameters.floats()),
-            std::numeric_limits<double>::quiet_NaN()};
+  reference_losses references(const reference_options& how) const override {
+    const auto alone = trained_alone(*work_, *source_, scenario_.training.micro_batch,
+                                     traits_of(scenario_).baseline_batch, how);
+    reference_losses out;
+    if (alone) out.baseline = held_out_loss(*alone);
+    return out;
   }
 
   result<void> save(const actors::model_state& state, std::uint64_t data_from,

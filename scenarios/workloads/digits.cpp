@@ -132,7 +132,6 @@ public:
   double held_out_accuracy(const actors::model_state& state) const override {
     return judge(state).right;
   }
-  reference_losses references(std::uint64_t, unsigned) const override { return {nan, nan}; }
   result<void> save(const actors::model_state& state, std::uint64_t data_from,
                     const std::string& path) const override {
     return save_checkpoint(scenario_, optimizer_, data_digest(), state, data_from, path);

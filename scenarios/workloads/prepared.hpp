@@ -9,6 +9,8 @@
 #include "kernels/optimizer.hpp"
 #include "scenarios/schema/scenario.hpp"
 
+#include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -17,9 +19,19 @@
 
 namespace shoal::scenarios {
 
-/// Losses that are measured for comparison with the swarm.
+/// Losses that are measured for comparison with the swarm. NaN where there is none.
 struct reference_losses {
-  double baseline = 0, bigram = 0;
+  double baseline = std::numeric_limits<double>::quiet_NaN();
+  double bigram = std::numeric_limits<double>::quiet_NaN();
+};
+
+/// The training of one machine that references() compares with the swarm.
+struct reference_options {
+  std::uint64_t steps = 0; ///< optimizer steps
+  unsigned threads = 1;    ///< compute threads; the losses do not depend on them
+  /// Called after each step with its number, from 1, on the calling thread. False ends the
+  /// training, and `baseline` is NaN. May be empty.
+  std::function<bool(std::uint64_t step)> on_step = {};
 };
 
 class prepared_workload {
@@ -40,8 +52,11 @@ public:
   }
   /// Whether references() has anything to say.
   virtual bool has_references() const { return false; }
-  /// The same training on one machine without actors, for as many steps. NaN where there is none.
-  virtual reference_losses references(std::uint64_t steps, unsigned threads) const = 0;
+  /// The losses of the same training on one machine without actors.
+  virtual reference_losses references(const reference_options& how) const {
+    (void)how;
+    return {};
+  }
   /// Writes a checkpoint; `data_from`: kernels/learn/checkpoint.hpp. Does nothing for workloads
   /// without numbers.
   virtual result<void> save(const actors::model_state& state, std::uint64_t data_from,

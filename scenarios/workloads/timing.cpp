@@ -70,7 +70,6 @@ public:
   std::shared_ptr<const actors::workload> work() const override { return work_; }
   std::shared_ptr<const actors::sample_source> source() const override { return source_; }
   double held_out_loss(const actors::model_state&) const override { return nan; }
-  reference_losses references(std::uint64_t, unsigned) const override { return {nan, nan}; }
   result<void> save(const actors::model_state&, std::uint64_t, const std::string&) const override {
     return {};
   }

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <span>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -27,22 +28,37 @@ void check_decay(const scenario& what, const char* model, checking& report) {
                              kernels::to_string(optimizer.kind)));
 }
 
-actors::model_state trained_alone(const actors::workload& work, const actors::sample_source& source,
-                                  std::uint64_t micro_batch, std::uint64_t batch,
-                                  std::uint64_t steps) {
+std::optional<actors::model_state> trained_alone(const actors::workload& work,
+                                                 const actors::sample_source& source,
+                                                 std::uint64_t micro_batch, std::uint64_t batch,
+                                                 const reference_options& how) {
+  const auto bytes = work.sample_bytes();
+  std::vector<std::vector<double>> lanes(std::max(1U, how.threads)); // a gradient for each thread
+  std::vector<std::byte> samples(batch * bytes);
   auto state = work.initial();
-  std::uint64_t next = 0;
-  for (std::uint64_t i = 0; i < steps; ++i) {
+  for (std::uint64_t i = 0; i < how.steps; ++i) {
+    for (std::uint64_t s = 0; s < batch; ++s)
+      source.read(i * batch + s, std::span(samples).subspan(s * bytes, bytes));
+    const auto lane = [&](std::size_t l, std::uint64_t first) {
+      if (first >= batch) return lanes[l].clear();
+      prepare_compute_thread();
+      const auto now = std::min(micro_batch, batch - first);
+      lanes[l].assign(work.value_count(), 0.0);
+      work.accumulate(state, std::span(samples).subspan(first * bytes, now * bytes), now, lanes[l]);
+    };
     std::vector<double> sum(work.value_count());
-    for (std::uint64_t done = 0; done < batch;) {
-      const auto now = std::min<std::uint64_t>(micro_batch, batch - done);
-      std::vector<std::byte> some(now * work.sample_bytes());
-      for (std::uint64_t s = 0; s < now; ++s)
-        source.read(next++, std::span(some).subspan(s * work.sample_bytes(), work.sample_bytes()));
-      work.accumulate(state, some, now, sum);
-      done += now;
+    for (std::uint64_t first = 0; first < batch; first += lanes.size() * micro_batch) {
+      {
+        std::vector<std::jthread> others;
+        for (std::size_t l = 1; l < lanes.size(); ++l)
+          others.emplace_back(lane, l, first + l * micro_batch);
+        lane(0, first);
+      }
+      for (const auto& gradient : lanes)
+        for (std::size_t v = 0; v < gradient.size(); ++v) sum[v] += gradient[v];
     }
     state = work.step(state, actors::mean_gradient(sum, batch));
+    if (how.on_step && !how.on_step(i + 1)) return std::nullopt;
   }
   return state;
 }

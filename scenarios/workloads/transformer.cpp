@@ -101,18 +101,24 @@ public:
   }
 
   bool has_references() const override { return corpus_ != nullptr; }
-  reference_losses references(std::uint64_t steps, unsigned threads) const override {
+  reference_losses references(const reference_options& how) const override {
     learn::baseline_options options;
     options.target_batch = traits_of(scenario_).baseline_batch;
     options.micro_batch = scenario_.training.micro_batch;
-    options.steps = static_cast<std::int64_t>(steps);
-    options.threads = threads;
+    options.steps = static_cast<std::int64_t>(how.steps);
+    options.threads = how.threads;
+    bool ended = false;
+    if (how.on_step)
+      options.on_step = [&](std::int64_t step, double) {
+        ended = !how.on_step(static_cast<std::uint64_t>(step));
+        return !ended;
+      };
     auto initial = work_->initial();
     auto result = learn::train_baseline(
         work_->model(), work_->optimizer(), initial.parameters.floats(),
         [this](std::uint64_t index, std::span<std::byte> out) { corpus_->sample(index, out); },
         held_out_, options);
-    return {result.final_loss,
+    return {ended ? std::numeric_limits<double>::quiet_NaN() : result.final_loss,
             learn::bigram_loss(corpus_->train_segments(), corpus_->held_out_segments())};
   }
 

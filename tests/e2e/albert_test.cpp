@@ -12,6 +12,7 @@
 #include <cmath>
 #include <map>
 #include <span>
+#include <utility>
 #include <vector>
 
 using namespace shoal;
@@ -119,6 +120,51 @@ TEST_CASE("a swarm that pre-trains ALBERT has the gradient of one machine in eac
   const auto by_shard = check_swarm(scenario("shard"));
   CHECK(by_shard < std::log(261.0)); // less than that of a uniform guess
   check_swarm(scenario("peers"));
+}
+
+TEST_CASE("one machine has the same loss with any number of threads, and can be ended") {
+  const auto loaded = scenarios::load_text(scenario("shard"), "albert.yaml");
+  REQUIRE(loaded.value);
+  const auto prepared = scenarios::prepare_workload(*loaded.value).value();
+  std::vector<std::uint64_t> steps;
+  const auto count = [&](std::uint64_t step) {
+    steps.push_back(step);
+    return true;
+  };
+  const auto one = prepared->references({2, 1, count}).baseline;
+  CHECK(steps == std::vector<std::uint64_t>{1, 2});
+  CHECK(one < prepared->held_out_loss(prepared->work()->initial()));
+  // Twelve micro-batches, so that the last threads have none.
+  for (const unsigned threads : {2U, 5U, 16U})
+    CHECK(prepared->references({2, threads, {}}).baseline == one);
+  const auto ended =
+      prepared->references({3, 2, [](std::uint64_t step) { return step < 2; }}).baseline;
+  CHECK(std::isnan(ended));
+}
+
+TEST_CASE("an interrupt while one machine trains leaves the complete run without that loss") {
+  auto loaded = scenarios::load_text(scenario("peers"), "albert.yaml");
+  REQUIRE(loaded.value);
+  bool stop = false;
+  std::uint64_t step = 0;
+  scenarios::runner_options options;
+  options.on_status = [&](const scenarios::live_status& status) {
+    if (status.reference.step == 0) return;
+    step = status.reference.step;
+    CHECK(status.reference.steps == epochs);
+    stop = true;
+  };
+  options.interrupted = [&] { return stop; };
+  const auto runner = scenarios::runner::prepare(std::move(*loaded.value), std::move(options));
+  REQUIRE(runner);
+  const auto outcome = (*runner)->run();
+  REQUIRE(outcome);
+  CHECK(step == 1);
+  CHECK(outcome->comparison_ended);
+  CHECK_FALSE(outcome->interrupted);
+  CHECK(outcome->summary.epochs == epochs);
+  CHECK(outcome->summary.loss.final.has_value());
+  CHECK_FALSE(outcome->summary.loss.baseline.has_value());
 }
 
 TEST_CASE("a swarm with churn pre-trains ALBERT and accounts for every sample") {

@@ -30,7 +30,10 @@ TEST_CASE("the live line says when, how far, how long still, and which rounds th
   CHECK(live_line::text(open).starts_with("5m09s epoch 78 ETA 1m34s "));
   auto baseline = status();
   baseline.doing = "baseline";
-  CHECK(live_line::text(baseline).find("now the same on one machine") != std::string::npos);
+  CHECK(live_line::text(baseline).find("now the same on one machine  ") != std::string::npos);
+  baseline.reference = {20, 80, 12};
+  CHECK(live_line::text(baseline).find("now the same on one machine, step 20/80 ETA 36s  ") !=
+        std::string::npos);
 }
 
 TEST_CASE("a terminal of 80 columns shows all that matters") {

@@ -204,7 +204,6 @@ struct prepared_python final : prepared_workload {
   double held_out_loss(const actors::model_state& at) const override {
     return made->held_out_loss(at.parameters.floats());
   }
-  reference_losses references(std::uint64_t, unsigned) const override { return {unknown, unknown}; }
   result<void> save(const actors::model_state& at, std::uint64_t from,
                     const std::string& to) const override {
     return save_checkpoint(what, does->how, {}, at, from, to);
