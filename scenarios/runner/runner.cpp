@@ -217,11 +217,11 @@ double runner::state::measure_first(run_outcome& into) {
 }
 
 void runner::state::compare(std::uint64_t steps, summary::losses& losses, run_outcome& into) {
-  const auto began = std::chrono::steady_clock::now();
+  const auto began = wall_clock::now();
   auto told = began - std::chrono::hours(1);
   reference_options how{steps, options.threads, {}};
   how.on_step = [&](std::uint64_t step) {
-    const auto now = std::chrono::steady_clock::now();
+    const auto now = wall_clock::now();
     if (options.on_status && now - told >= std::chrono::milliseconds(200)) {
       told = now;
       auto seen = status("baseline");

@@ -187,18 +187,21 @@ public:
     return corpus_ ? corpus_->content_digest().hex() : std::string{};
   }
 
+  /// Nats for each masked token. The order of the segments is no part of it, so that the loss can
+  /// be compared with the cross-entropy of single tokens.
   double held_out_loss(const actors::model_state& state) const override {
     if (!corpus_) return std::numeric_limits<double>::quiet_NaN();
-    return loss_of(state.parameters.floats());
+    learn::use_one_thread();
+    const auto parameters = state.parameters.floats();
+    return work_->model().quality(parameters, held_out_, corpus_->held_out_count()).tokens;
   }
 
   bool has_references() const override { return corpus_ != nullptr; }
   reference_losses references(const reference_options& how) const override {
     // The same steps as the swarm's, so with the same tensors left without decay.
-    const auto alone = trained_alone(*work_, *source_, scenario_.training.micro_batch,
-                                     traits_of(scenario_).baseline_batch, how);
     reference_losses out;
-    if (alone) out.baseline = held_out_loss(*alone);
+    out.baseline =
+        loss_alone(*this, scenario_.training.micro_batch, traits_of(scenario_).baseline_batch, how);
     return out;
   }
 
@@ -209,13 +212,6 @@ public:
   std::string sample_text(const actors::model_state&, std::uint64_t) const override { return {}; }
 
 private:
-  /// Nats for each masked token. The order of the segments is no part of it, so that the loss can
-  /// be compared with the cross-entropy of single tokens.
-  double loss_of(std::span<const float> parameters) const {
-    learn::use_one_thread();
-    return work_->model().quality(parameters, held_out_, corpus_->held_out_count()).tokens;
-  }
-
   scenario scenario_;
   std::shared_ptr<const learn::pair_corpus> corpus_;
   std::shared_ptr<const albert_work> work_;

@@ -108,17 +108,21 @@ public:
     return samples_ ? samples_->set().content.hex() : std::string{};
   }
 
+  /// Nats for each code of a held-out picture.
   double held_out_loss(const actors::model_state& state) const override {
     if (!samples_) return std::numeric_limits<double>::quiet_NaN();
-    return loss_of(state.parameters.floats());
+    learn::use_one_thread();
+    double sum = 0;
+    const auto losses = work_->model().losses(state.parameters.floats(), held_out_);
+    for (const auto& loss : losses) sum += loss.image / static_cast<double>(losses.size());
+    return sum;
   }
 
   bool has_references() const override { return samples_ != nullptr; }
   reference_losses references(const reference_options& how) const override {
-    const auto alone = trained_alone(*work_, *source_, scenario_.training.micro_batch,
-                                     traits_of(scenario_).baseline_batch, how);
     reference_losses out;
-    if (alone) out.baseline = held_out_loss(*alone);
+    out.baseline =
+        loss_alone(*this, scenario_.training.micro_batch, traits_of(scenario_).baseline_batch, how);
     return out;
   }
 
@@ -145,15 +149,6 @@ private:
                              learn::published_sampling, scenario_.seed)
               .front()));
     return learn::write_png(learn::contact_sheet(drawn, 1, 1), path);
-  }
-
-  /// Nats for each code of a held-out picture.
-  double loss_of(std::span<const float> parameters) const {
-    learn::use_one_thread();
-    double sum = 0;
-    const auto losses = work_->model().losses(parameters, held_out_);
-    for (const auto& loss : losses) sum += loss.image / static_cast<double>(losses.size());
-    return sum;
   }
 
   scenario scenario_;

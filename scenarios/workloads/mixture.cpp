@@ -235,11 +235,8 @@ public:
   bool has_references() const override { return corpus_ != nullptr; }
   reference_losses references(const reference_options& how) const override {
     const auto batch = traits_of(scenario_).baseline_batch;
-    const auto alone = trained_alone(*work_, *source_, batch, batch, how);
-    reference_losses out;
-    if (alone) out.baseline = held_out_loss(*alone);
-    out.bigram = learn::bigram_loss(corpus_->train_segments(), corpus_->held_out_segments());
-    return out;
+    return {loss_alone(*this, batch, batch, how),
+            learn::bigram_loss(corpus_->train_segments(), corpus_->held_out_segments())};
   }
 
   result<void> save(const actors::model_state& state, std::uint64_t data_from,

@@ -30,7 +30,8 @@ struct reference_options {
   std::uint64_t steps = 0; ///< optimizer steps
   unsigned threads = 1;    ///< compute threads; the losses do not depend on them
   /// Called after each step with its number, from 1, on the calling thread. False ends the
-  /// training, and `baseline` is NaN. May be empty.
+  /// training, and `baseline` is NaN. A workload whose steps take no time need not call. May be
+  /// empty.
   std::function<bool(std::uint64_t step)> on_step = {};
 };
 
