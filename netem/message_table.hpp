@@ -14,7 +14,7 @@
 
 namespace shoal::netem {
 
-/// The index of no message and of no connection.
+/// The index of no message and of no line.
 inline constexpr std::uint32_t no_index = 0xffffffff;
 
 struct message_under_way {
@@ -25,8 +25,11 @@ struct message_under_way {
   duration sent{};
   const char* type = "";
   duration left{};               // when its last byte left
-  std::uint32_t line = no_index; // bulk: its connection
-  std::uint32_t next = no_index; // bulk: the next message of the connection
+  duration arrives{};            // bulk: when all that has left so far arrives
+  std::uint64_t begun = 0;       // bulk: the bytes that a connection has taken
+  std::uint32_t transfers = 0;   // bulk: the connections that carry a part of it now
+  std::uint32_t line = no_index; // bulk: its line
+  std::uint32_t next = no_index; // bulk: the next message of the line
   host_index relay = no_host;    // the relay on the way
 };
 

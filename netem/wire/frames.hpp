@@ -38,7 +38,8 @@ enum class frame_kind : std::uint8_t {
   revocation_list,
   pong,
   greeting, ///< the first frame of each side on a relayed pipe with keys (end_to_end.hpp)
-  sealed    ///< each later frame on such a pipe
+  sealed,   ///< each later frame on such a pipe
+  stripe    ///< the first frame of a stripe (striped_pipe.hpp)
 };
 
 /// The node id of a host; see netem/fabric.hpp.

@@ -29,6 +29,10 @@ own_host own_of(const context& all, host_index host, const host_options& options
           options.listen.has_value(),     options.uplink, options.relay_bytes};
 }
 
+std::uint64_t random_number() {
+  return std::uint64_t{std::random_device{}()} << 32 | std::random_device{}();
+}
+
 control_requests::surroundings requests_of(const std::shared_ptr<context>& all, host_index host) {
   control_requests::surroundings out;
   out.admits = all->options.admits;
@@ -52,8 +56,7 @@ local_host::local_host(std::shared_ptr<context> all, host_index host, host_optio
              host_state::surroundings{
                  [all = all_](host_index other) { return key_of(all->net->node_of(other)); },
                  [this](const std::string& where, int which) { return dial(where, which); },
-                 [all = all_] { return all->now(); },
-                 std::uint64_t{std::random_device{}()} << 32 | std::random_device{}()}) {}
+                 [all = all_] { return all->now(); }, random_number()}) {}
 
 result<void> local_host::open() {
   if (options_.listen) {
@@ -69,6 +72,13 @@ result<void> local_host::open() {
       else
         reject(made);
     };
+    stripes_ = std::make_shared<stripe_sets>(pipe_kinds[1],
+                                             [weak = weak_from_this()](std::shared_ptr<pipe> made) {
+                                               if (auto self = weak.lock())
+                                                 self->pipe_came(std::move(made));
+                                               else
+                                                 made->close();
+                                             });
     auto made = listener::open(std::move(at));
     if (!made) return failure{made.error()};
     listener_ = std::move(*made);
@@ -84,14 +94,20 @@ std::shared_ptr<pipe> local_host::dial(const std::string& where, int which) cons
   const auto& options = all_->options;
   const auto credentials = options.channel_credentials ? options.channel_credentials
                                                        : grpc::InsecureChannelCredentials();
-  return open_pipe(where, pipe_kinds[which], credentials,
-                   which == 0 ? options.control : options.bulk);
+  if (which == 0) return open_pipe(where, pipe_kinds[0], credentials, options.control);
+  if (options.bulk_connections == 1)
+    return open_pipe(where, pipe_kinds[1], credentials, options.bulk);
+  std::vector<std::shared_ptr<pipe>> stripes;
+  for (std::size_t i = 0; i < options.bulk_connections; ++i)
+    stripes.push_back(open_pipe(where, stripe_kind, credentials, options.bulk));
+  return striped_pipe::over(pipe_kinds[1], random_number(), std::move(stripes));
 }
 
 void local_host::close() {
   const auto pipes = state_.lock()->close();
   for (const auto& each : pipes) each->close();
   requests_->close();
+  if (stripes_) stripes_->close();
   if (listener_) listener_->close();
 }
 
@@ -178,6 +194,7 @@ void local_host::tick() {
     due = state->tick(now());
   }
   requests_->close_overdue(now(), all_->options.hello_time);
+  if (stripes_) stripes_->close_overdue(now(), all_->options.hello_time);
   end_banned();
   for (const auto& [each, why] : due.to_close) end(each, why);
   for (const auto& [host, messages] : due.given_up) {

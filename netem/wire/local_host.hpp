@@ -13,6 +13,7 @@
 #include "netem/wire/listener.hpp"
 #include "netem/wire/network.hpp"
 #include "netem/wire/revocation.hpp"
+#include "netem/wire/striped_pipe.hpp"
 
 #include <atomic>
 #include <chrono>
@@ -82,6 +83,7 @@ private:
   void start(const link_ptr& of, int which);
   /// Another process has dialled this host.
   void incoming(std::shared_ptr<pipe> made);
+  void pipe_came(std::shared_ptr<pipe> made);
   void hello_came(const link_ptr& of, int which, const payload& bytes);
   /// A hello came on a link that this host dialled. Both pipes bring a hello; the first one counts.
   void greeted(const link_ptr& of, int which, hello theirs);
@@ -161,6 +163,7 @@ private:
   const handshake_rules rules_;
   revocation revoked_;
   const std::shared_ptr<control_requests> requests_;
+  std::shared_ptr<stripe_sets> stripes_; ///< set while the host listens
   std::unique_ptr<listener> listener_;
   guarded<allowance> told_{100, std::chrono::minutes(1)};
   std::atomic<duration> bans_checked_{duration{}};

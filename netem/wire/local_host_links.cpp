@@ -47,6 +47,11 @@ void local_host::safely(const link_ptr& of, Work work) {
 
 void local_host::incoming(std::shared_ptr<pipe> made) {
   if (made->kind() == control_request_kind) return requests_->incoming(std::move(made), now());
+  if (made->kind() == stripe_kind) return stripes_->incoming(std::move(made), now());
+  pipe_came(std::move(made));
+}
+
+void local_host::pipe_came(std::shared_ptr<pipe> made) {
   const int which = made->kind() == pipe_kinds[0] ? 0 : made->kind() == pipe_kinds[1] ? 1 : -1;
   auto refused = which < 0 ? refusal::not_ours : refusal::none;
   std::string detail;

@@ -2,7 +2,9 @@
 // listens, or only dials. It has a link to each host that it talks to. Hosts are known by name and
 // incarnation.
 //
-// - Link: two pipes (pipe.hpp), one for control and one for bulk. The side that has a message to
+// - Link: two pipes (pipe.hpp), one for control and one for bulk. The pipe for bulk may have
+// several
+//   connections (striped_pipe.hpp). The side that has a message to
 //   send dials, and the link serves both directions. Both sides may dial at the same time. The
 //   first frame on each pipe is a hello; messages follow. A link closes when either pipe closes, or
 //   when the other side is silent for the detection time in spite of pings. Frames in flight are
@@ -105,6 +107,9 @@ struct wire_options {
   std::uint64_t most_frames = 50'000;
   pipe_options control{std::size_t{2} << 20, std::size_t{1} << 18};
   pipe_options bulk;
+  /// The connections that carry bulk between two hosts, 1 to most_stripes (striped_pipe.hpp). The
+  /// host that dials opens so many.
+  std::size_t bulk_connections = 1;
   /// The unknown hosts that the messages of one host may name at once, and again in each hour. The
   /// fabric keeps each of them.
   std::size_t most_named = 16'384;

@@ -46,6 +46,7 @@ netem::tcp_options tcp_of(const network_tcp_options& what) {
   tcp.initial_window = static_cast<double>(what.initial_window);
   tcp.slow_start_after_idle = what.slow_start_after_idle;
   tcp.max_window = static_cast<double>(what.max_window.bytes);
+  tcp.connections = static_cast<std::uint32_t>(what.connections);
   tcp.queue = queue_of(what, what.buffer);
   return tcp;
 }

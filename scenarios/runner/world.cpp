@@ -290,6 +290,7 @@ world::world(world_options options)
     SHOAL_CHECK(options_.mode == netem::time_mode::wall_clock, "a real network takes real time");
     auto& wire = options_.real->options;
     wire.detection_time = options_.detection_time;
+    wire.bulk_connections = options_.tcp.connections;
     wire.acceptable = actors::goes_between_hosts;
     wire.utc_ns = [this] { return utc_ns(); };
     wire.banned = [this](const std::string& identity) {
