@@ -27,8 +27,9 @@ struct bulk_world final : bulk_lines::surroundings {
   int changes = 0;
   bool holds_arrivals = false;
 
-  explicit bulk_world(transfer_model model = transfer_model::max_min, std::size_t count = 3)
-      : ways(places, hosts, model, {}, 5s), lines(messages, ways, {}, true) {
+  explicit bulk_world(transfer_model model = transfer_model::max_min, std::size_t count = 3,
+                      const tcp_options& tcp = {})
+      : ways(places, hosts, model, {}, 5s), lines(messages, ways, tcp, true) {
     places.add_region("here");
     places.set_path(0, 0, {.delay = 10ms});
     for (std::size_t i = 0; i < count; ++i) {
@@ -242,4 +243,101 @@ TEST_CASE("the last arrival of a connection is known until the connection is for
   CHECK(w.lines.behind_last(pair_of(0, 1), 7s) == 7s);
   w.lines.arrived(w.messages[number].line);
   CHECK(w.lines.behind_last(pair_of(0, 1), 7ms) == 7ms);
+}
+
+namespace {
+
+/// A world whose lines have so many connections, each with a window of 10 kB at 20 ms.
+struct striped_world : bulk_world {
+  explicit striped_world(std::uint32_t connections)
+      : bulk_world(transfer_model::tcp, 3, with(connections)) {}
+  static tcp_options with(std::uint32_t connections) {
+    tcp_options out;
+    out.connections = connections;
+    out.max_window = 10'000; // 0.5 MB/s
+    return out;
+  }
+  /// The time at which the last message has come.
+  duration last() const { return arrivals.back().second; }
+};
+
+} // namespace
+
+TEST_CASE("a line with several connections carries several messages at the same time in order") {
+  const auto takes = [](std::uint32_t connections) {
+    striped_world w(connections);
+    for (std::uint64_t i = 1; i <= 4; ++i) w.send(0, 1, 510'000 - 2'000 * i, 0s);
+    w.run();
+    // The later ones are shorter, and arrive no earlier.
+    REQUIRE(w.arrivals.size() == 4);
+    for (std::size_t i = 0; i < 4; ++i) CHECK(w.arrivals[i].first == 508'000 - 2'000 * i);
+    for (std::size_t i = 1; i < 4; ++i) CHECK(w.arrivals[i].second >= w.arrivals[i - 1].second);
+    CHECK(w.lines.sending() == 0);
+    CHECK(w.lines.orphaned() == 0);
+    return to_seconds(w.last());
+  };
+  const auto one = takes(1);
+  CHECK(one == doctest::Approx(4).epsilon(0.05));
+  CHECK(takes(2) == doctest::Approx(2).epsilon(0.05));
+  // The line itself carries 1 MB/s.
+  CHECK(takes(4) == doctest::Approx(2).epsilon(0.05));
+}
+
+TEST_CASE("a long message is cut into pieces where a line has several connections") {
+  striped_world w(2);
+  w.send(0, 1, std::uint64_t{4} << 20, 0s);
+  CHECK(w.lines.orphaned() == 0);
+  w.run();
+  REQUIRE(w.arrivals.size() == 1);
+  CHECK(w.arrivals[0].first == std::uint64_t{4} << 20);
+  CHECK(to_seconds(w.last()) == doctest::Approx(4.2).epsilon(0.05));
+  REQUIRE(w.records.size() == 4);
+  for (const auto& each : w.records) CHECK(each.bytes == std::uint64_t{1} << 20);
+}
+
+TEST_CASE("an empty message keeps its place behind messages that are on their way") {
+  striped_world w(3);
+  w.send(0, 1, 100'000, 0s);
+  w.send(0, 1, 0, 0s);
+  w.send(0, 1, 50'000, 0s);
+  w.run();
+  REQUIRE(w.arrivals.size() == 3);
+  CHECK(w.arrivals[0].first == 100'000);
+  CHECK(w.arrivals[1].first == 0);
+  CHECK(w.arrivals[2].first == 50'000);
+}
+
+TEST_CASE("a cut stops all connections of a line and they go on together") {
+  striped_world w(3);
+  for (int i = 0; i < 2; ++i) w.send(0, 1, 100'000, 0s);
+  w.cuts.insert({0, 1});
+  w.lines.stop_blocked(50ms, w);
+  // A message that comes now waits as well.
+  w.send(0, 1, 100'000, 60ms);
+  w.run();
+  CHECK(w.arrivals.empty());
+  const auto held = w.lines.stopped(pair_of(0, 1));
+  REQUIRE(held);
+  w.lines.go_on(*held, 1s, w);
+  CHECK(w.arrivals.empty()); // the cut is still there
+  w.cuts.clear();
+  w.lines.go_on(*held, 2s, w);
+  CHECK_FALSE(w.lines.stopped(pair_of(0, 1)));
+  w.run();
+  REQUIRE(w.arrivals.size() == 3);
+  CHECK(w.arrivals[0].second > 2s);
+  CHECK(w.lines.orphaned() == 0);
+}
+
+TEST_CASE("a line that breaks loses the messages of all its connections") {
+  striped_world w(2);
+  for (std::uint64_t i = 1; i <= 4; ++i) w.send(0, 1, 100'000 * i, 0s);
+  w.lines.break_line(pair_of(0, 1), 100ms, w);
+  CHECK(w.lost_bytes == std::vector<std::uint64_t>{100'000, 200'000, 300'000, 400'000});
+  CHECK(w.lines.sending() == 0);
+  CHECK(w.lines.orphaned() == 0);
+  CHECK_FALSE(w.lines.next_event());
+  w.send(0, 1, 1'000, 1s);
+  w.run();
+  CHECK(w.arrivals.size() == 1);
 }

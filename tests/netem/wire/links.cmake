@@ -19,4 +19,5 @@ shoal_add_test(NAME test_wire
     ${CMAKE_CURRENT_LIST_DIR}/plain_words_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/relays_test.cpp
     ${CMAKE_CURRENT_LIST_DIR}/revocation_test.cpp
+    ${CMAKE_CURRENT_LIST_DIR}/striped_pipe_test.cpp
   LIBS shoal_wire shoal_certificates shoal::openssl)
