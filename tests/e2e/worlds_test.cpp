@@ -30,6 +30,7 @@ struct quick_swarm {
   std::string late;
   std::string faults;
   std::string training, averaging; ///< further options, ', key: value'
+  std::string tcp;                 ///< further options, ', key: value'
   /// Peers come to a round when their own steps are done, and no peer waits for all. On the wall
   /// clock the machine may delay a peer by half a second. The peer then finds a group that has
   /// closed, and meets the others in the next one.
@@ -40,8 +41,7 @@ struct quick_swarm {
         "world: {}\n"
         "stop_time: 20s\n"
         "network: {{default_delay: 10ms, default_jitter: 2ms, detection_time: 400ms, tcp: "
-        "{{buffer: "
-        "1ms}}}}\n"
+        "{{buffer: 1ms{}}}}}\n"
         "devices:\n"
         "  fast: {{samples_per_second: 150, jitter: 10%, step_time: 2ms}}\n"
         "peers:\n"
@@ -53,7 +53,7 @@ struct quick_swarm {
         "averaging: {{matchmaking_time: 600ms, round_timeout: 6s, sender_timeout: 1s, chunk_size: "
         "2KiB{}}}\n"
         "record: {{events: rounds}}\n{}",
-        world, peers, up, late, parameters,
+        world, tcp, peers, up, late, parameters,
         training.find("method: moshpit") == std::string::npos &&
                 training.find("method: diloco") == std::string::npos
             ? "target_batch: 48, "
@@ -187,6 +187,14 @@ TEST_CASE("one peer alone trains alike in all worlds") {
 TEST_CASE("two peers train alike in all worlds") {
   quick_swarm what;
   what.peers = 2;
+  auto out = same_in_all_worlds(what);
+  CHECK(!out.troubled_rounds);
+  CHECK(out.left == 0);
+}
+
+TEST_CASE("peers with several connections for bulk train alike in all worlds") {
+  quick_swarm what;
+  what.tcp = ", connections: 3";
   auto out = same_in_all_worlds(what);
   CHECK(!out.troubled_rounds);
   CHECK(out.left == 0);

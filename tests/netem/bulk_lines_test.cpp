@@ -12,7 +12,7 @@ using namespace std::chrono_literals;
 namespace {
 
 /// Hosts of 1 MB/s, 10 ms from each other, and their bulk lines. There are no actors and no clock.
-struct bulk_world final : bulk_lines::surroundings {
+struct bulk_world : bulk_lines::surroundings {
   topology places;
   host_table hosts{nullptr, nullptr};
   message_table messages;

@@ -143,6 +143,17 @@ std::uint64_t node_process::resident_memory_bytes() const {
   return status_bytes(pid_, "VmRSS:");
 }
 
+std::size_t node_process::open_sockets() const {
+  std::size_t out = 0;
+  const auto folder = "/proc/" + std::to_string(pid_) + "/fd";
+  for (const auto& each : std::filesystem::directory_iterator(folder)) {
+    std::error_code gone;
+    const auto to = std::filesystem::read_symlink(each.path(), gone).string();
+    out += to.starts_with("socket:") ? 1 : 0;
+  }
+  return out;
+}
+
 std::string http_get(std::uint16_t port, const std::string& path) {
   const int made = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const auto at = loopback(port);

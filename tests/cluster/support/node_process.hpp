@@ -60,6 +60,8 @@ public:
   std::uint64_t peak_memory_bytes() const;
   /// The process's memory in RAM now. Requires: the process runs.
   std::uint64_t resident_memory_bytes() const;
+  /// The open sockets, those that listen included. Requires: the process runs.
+  std::size_t open_sockets() const;
 
 private:
   const std::filesystem::path out_, err_;
