@@ -3,7 +3,9 @@
 // the kernel, which routes it to its host. The program replaces netem, which not every kernel has.
 // Host i is 10.77.i.0/24; its device is d<i>, created here.
 //
-//   delay_line DELAY_ns ...      the one-way delay of each host's access link
+//   delay_line [--loss P] DELAY_ns ...
+//     DELAY_ns     the one-way delay of each host's access link
+//     --loss P     loses a packet with this probability (the same ones in each run)
 //
 // Prints `ready` once the devices exist, and runs until SIGTERM. At the end it prints how late
 // packets were.
@@ -25,6 +27,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <queue>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -66,14 +69,21 @@ int main(int argc, char** argv) {
   std::vector<std::int64_t> delay_ns;
   std::vector<int> tun;
   const int events = epoll_create1(0);
-  for (int i = 1; i < argc; ++i) {
+  std::mt19937 draw(1);
+  std::bernoulli_distribution lost(0);
+  int first = 1;
+  if (argc > 2 && std::string(argv[1]) == "--loss") {
+    lost = std::bernoulli_distribution(std::atof(argv[2]));
+    first = 3;
+  }
+  for (int i = first; i < argc; ++i) {
     delay_ns.push_back(std::atoll(argv[i]));
     std::string name = "d";
-    name += std::to_string(i - 1);
+    name += std::to_string(i - first);
     tun.push_back(open_tun(name));
     epoll_event event{};
     event.events = EPOLLIN;
-    event.data.u32 = static_cast<std::uint32_t>(i - 1);
+    event.data.u32 = static_cast<std::uint32_t>(i - first);
     epoll_ctl(events, EPOLL_CTL_ADD, tun.back(), &event);
   }
   struct sigaction action {};
@@ -106,7 +116,7 @@ int main(int argc, char** argv) {
         const ssize_t size = read(tun[from], buffer, sizeof buffer);
         if (size < 20) break;
         const std::size_t to = buffer[18]; // the third byte of the destination
-        if (buffer[0] >> 4 != 4 || to >= delay_ns.size()) continue;
+        if (buffer[0] >> 4 != 4 || to >= delay_ns.size() || lost(draw)) continue;
         waiting.push(
             {now_ns() + delay_ns[from] + delay_ns[to], order++, from, {buffer, buffer + size}});
       }

@@ -54,7 +54,7 @@ TEST_CASE("a host with another number of connections is told so") {
                 "network.tcp.connections=4", "--out", (reef.folder() / "out-other").string()});
   CHECK(other->wait() == 3);
   CHECK_MESSAGE(other->err().find("other_scenario, it runs another scenario: "
-                                  "network.tcp.connections is 1 there and 4 here") !=
+                                  "network.tcp.connections is not set there and 4 here") !=
                     std::string::npos,
                 other->err());
 }

@@ -4,6 +4,7 @@
 
 #include "netem/wire/address.hpp"
 #include "netem/wire/send_control_request.hpp"
+#include "netem/wire/striped_pipe.hpp"
 #include "tests/fuzz/targets.hpp"
 
 #include <algorithm>
@@ -103,6 +104,15 @@ bool one_frame(message_assembly& messages, const payload& frame, std::size_t& gi
            "a hello has nothing in it that it does not say");
     else if (!other_version)
       return false;
+    return true;
+  }
+  case frame_kind::stripe: {
+    const auto greeting = read_stripe_greeting(frame.bytes());
+    if (!greeting) return false;
+    must(greeting->which < greeting->count && greeting->count <= most_stripes,
+         "a stripe has a place");
+    must(same(frame.bytes(), to_frame(*greeting).head),
+         "a greeting has nothing in it that it does not say");
     return true;
   }
   case frame_kind::relayed: {
