@@ -8,10 +8,13 @@
 #include "actors/message_list.hpp"
 
 #include <caf/actor_system_config.hpp>
+#include <caf/make_type_erased_value.hpp>
 #include <caf/message.hpp>
 #include <caf/type_erased_tuple.hpp>
 
 #include <cstdint>
+#include <string>
+#include <typeindex>
 #include <typeinfo>
 #include <utility>
 #include <vector>
@@ -31,6 +34,17 @@ struct message_entry {
   caf::message (*with_fields)(const caf::type_erased_tuple&, field_visitor&) = nullptr;
 };
 
+/// Registers a message type under its wire name. CAF's add_message_type() also registers streams
+/// and vectors of the type. No actor sends those, and their code takes longer to compile than the
+/// type's.
+template <class Message>
+void add_to(caf::actor_system_config& config, const std::string& wire_name) {
+  const std::type_index type{typeid(Message)};
+  config.type_names_by_rtti.emplace(type, wire_name);
+  config.value_factories_by_name.emplace(wire_name, &caf::make_type_erased_value<Message>);
+  config.value_factories_by_rtti.emplace(type, &caf::make_type_erased_value<Message>);
+}
+
 template <class Row>
 message_entry entry_of() {
   using message = typename Row::type;
@@ -39,9 +53,7 @@ message_entry entry_of() {
   out.counted_as = Row::counted_as;
   out.scope = Row::scope;
   out.type = &typeid(message);
-  out.add_to = [](caf::actor_system_config& config, const std::string& wire_name) {
-    config.add_message_type<message>(wire_name);
-  };
+  out.add_to = add_to<message>;
   out.matches = [](const caf::type_erased_tuple& content) {
     return content.match_elements<message>();
   };
