@@ -78,8 +78,8 @@ public:
 private:
   struct early_frame {
     payload bytes;
-    std::size_t which;   // its stripe
-    std::size_t charged; // to the stripe's window
+    std::size_t which;   // the stripe
+    std::size_t charged; // to that stripe's window
   };
   std::vector<std::shared_ptr<pipe>> stripes() const;
   void hand_on(std::unique_lock<std::mutex>& lock);

@@ -73,9 +73,9 @@ struct network_tcp_options {
   bool slow_start_after_idle = true;
   data_size max_window{4 * 1024 * 1024};
   std::uint64_t connections = 1; ///< that carry bulk from one host to another
-  std::uint64_t queue = 100; ///< least length of each link's queue, packets
-  duration buffer = 50ms;    ///< further length of each link's queue, at the link's full rate
-  bool push_back = true;     ///< a host's own line delays its senders and drops nothing
+  std::uint64_t queue = 100;     ///< least length of each link's queue, packets
+  duration buffer = 50ms;        ///< further length of each link's queue, at the link's full rate
+  bool push_back = true;         ///< a host's own line delays its senders and drops nothing
   bool operator==(const network_tcp_options&) const = default;
 };
 
