@@ -71,7 +71,7 @@ struct tcp_options {
   /// Bytes. On Linux: the least of net.ipv4.tcp_wmem[2] and tcp_rmem[2] / 2.
   double max_window = 4 * 1024 * 1024;
   std::uint32_t connections = 1; ///< that carry bulk from one host to another
-  link_queue queue; ///< in front of links that have none of their own
+  link_queue queue;              ///< in front of links that have none of their own
   /// Slow start ends at (1 + overshoot / n) of the path's capacity, for n flows that share.
   double overshoot = 1;
   double rtt_bias = 1; ///< rates on a full link are as RTT^-rtt_bias; 0: fair queueing
