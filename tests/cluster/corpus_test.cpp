@@ -64,7 +64,8 @@ TEST_CASE("cluster: trainers without the data refuse what a replica has changed,
   std::uint64_t times = 0;
   for (const char* name : {"p-0", "p-1", "p-2"}) {
     CAPTURE(name);
-    const auto accusations = reef.summary(name).at("accusations");
+    // A trainer that happened to ask only the honest replica has accused nobody.
+    const auto accusations = reef.summary(name).value("accusations", nlohmann::json::array());
     for (const auto& each : accusations) {
       CHECK(each.at("host") == "shard-0");
       CHECK(each.at("why") == "samples that are not of the corpus");
