@@ -58,7 +58,10 @@ TEST_CASE("cluster: trainers without the data refuse what a replica has changed,
           std::string::npos);
   }
   swarm reef(scenario(root));
-  for (const char* name : {"shard-0", "shard-1"}) reef.start(name, {"--quiet"}, with_data);
+  // The first replica becomes the primary, which trainers ask first. That must be the attacker.
+  reef.start("shard-0", {"--quiet"}, with_data);
+  REQUIRE(reef.node("shard-0").says("listens on"));
+  reef.start("shard-1", {"--quiet"}, with_data);
   for (const char* name : {"p-0", "p-1", "p-2"}) reef.start(name, {"--quiet"}, without);
   reef.check_trained(epochs);
   std::uint64_t times = 0;
