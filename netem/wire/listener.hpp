@@ -29,7 +29,8 @@ struct listener_options {
   /// Connections that have sent nothing yet.
   std::size_t most_waiting = 256, most_waiting_from_one = 64;
   std::size_t most_in_handshake = 256, most_in_handshake_from_one = 64;
-  /// Open streams. A host opens two, and several hosts may share an address.
+  /// Open streams. A host opens two, or more for bulk (striped_pipe.hpp). Several hosts may share
+  /// an address.
   std::size_t most_streams = 8192, most_streams_from_one = 1024;
   /// the memory that gRPC may use for incoming bytes
   std::size_t memory_bytes = std::size_t{256} << 20;
