@@ -10,8 +10,6 @@ namespace {
 
 /// A connection closes after so long without bulk; later bulk opens another one (model `tcp`).
 constexpr duration idle_connection = std::chrono::seconds(60);
-/// The longest transfer where a line has several connections (wire::piece_bytes).
-constexpr std::uint64_t piece_bytes = std::uint64_t{1} << 20;
 
 } // namespace
 
@@ -133,7 +131,7 @@ void bulk_lines::start_on(std::uint32_t index, std::uint32_t which, duration now
   on.message = line.next;
   auto& message = messages_[on.message];
   auto bytes = message.bytes - message.begun;
-  if (count_ > 1) bytes = std::min(bytes, piece_bytes);
+  if (count_ > 1) bytes = std::min(bytes, longest_piece);
   message.begun += bytes;
   ++message.transfers;
   if (message.begun == message.bytes) line.next = message.next;
@@ -227,9 +225,9 @@ void bulk_lines::transfer_ended(const finished_transfer& flow, duration now, sur
 
 void bulk_lines::retune_line(std::uint32_t index, duration now, surroundings& around) {
   const auto& line = lines_[index];
-  if (line.first == no_index || line.stopped) return;
+  if (line.first == no_index) return;
   for (const auto& each : connections_of(index))
-    if (each.message != no_index)
+    if (each.message != no_index && !each.stopped)
       flows_.change(each.flow, paths_.conditions(line.from, line.to, messages_[each.message].relay),
                     now);
   note_change(around);
@@ -280,7 +278,6 @@ void bulk_lines::break_index(std::uint32_t index, duration now, surroundings& ar
   }
   line.first = line.next = line.last = no_index;
   line.busy = 0;
-  line.stopped = false;
   unlist(index);
   forget_if_idle(index);
   note_change(around);
@@ -289,7 +286,6 @@ void bulk_lines::break_index(std::uint32_t index, duration now, surroundings& ar
 void bulk_lines::stop(std::uint32_t index, duration now, surroundings& around) {
   auto& line = lines_[index];
   around.waits_at_cut(line.from, line.to, messages_[line.first].relay);
-  line.stopped = true;
   bool any = false;
   for (auto& each : connections_of(index))
     if (each.message != no_index && !std::exchange(each.stopped, true)) {
@@ -314,10 +310,11 @@ void bulk_lines::stop_pair(std::uint64_t pair, duration now, surroundings& aroun
 
 std::optional<bulk_lines::stopped_transfer> bulk_lines::stopped(std::uint64_t pair) const {
   const auto* line = line_of_.find(pair);
-  if (line == nullptr || !lines_[*line - 1].stopped) return std::nullopt;
+  if (line == nullptr) return std::nullopt;
   const auto all = std::span(connections_).subspan(std::size_t{*line - 1} * count_, count_);
   const auto one =
       std::find_if(all.begin(), all.end(), [](const auto& each) { return each.stopped; });
+  if (one == all.end()) return std::nullopt;
   return stopped_transfer{*line - 1, one->flow};
 }
 
@@ -329,7 +326,6 @@ void bulk_lines::go_on(const stopped_transfer& what, duration now, surroundings&
     return;
   const auto relay = messages_[line.first].relay;
   if (around.blocked(line.from, line.to, relay)) return;
-  line.stopped = false;
   for (auto& each : all)
     if (std::exchange(each.stopped, false))
       flows_.go_on(each.flow, paths_.conditions(line.from, line.to, relay), now);

@@ -128,7 +128,6 @@ private:
     std::uint32_t under_way = 0; // messages that have left and not arrived
     std::uint32_t latest = 0;    // the connection that began a transfer last
     std::uint32_t busy = 0;      // connections with a transfer
-    bool stopped = false;        // by a cut
     duration last_arrival{};     // the latest arrival so far; keeps the order under jitter
   };
   struct connection {

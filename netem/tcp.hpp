@@ -62,6 +62,12 @@ struct link_queue {
   }
 };
 
+/// The most connections that carry bulk from one host to another.
+inline constexpr std::uint32_t most_connections = 16;
+/// The longest piece of a message on one of several connections, in bytes. The wire cuts messages
+/// into such pieces for one connection, too.
+inline constexpr std::uint64_t longest_piece = std::uint64_t{1} << 20;
+
 struct tcp_options {
   congestion_control control = congestion_control::cubic;
   double segment = 1448;      ///< bytes of payload in a packet
@@ -70,7 +76,7 @@ struct tcp_options {
   bool slow_start_after_idle = true; ///< Linux: net.ipv4.tcp_slow_start_after_idle
   /// Bytes. On Linux: the least of net.ipv4.tcp_wmem[2] and tcp_rmem[2] / 2.
   double max_window = 4 * 1024 * 1024;
-  std::uint32_t connections = 1; ///< that carry bulk from one host to another
+  std::uint32_t connections = 1; ///< at most most_connections
   link_queue queue;              ///< in front of links that have none of their own
   /// Slow start ends at (1 + overshoot / n) of the path's capacity, for n flows that share.
   double overshoot = 1;

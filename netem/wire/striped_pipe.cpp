@@ -196,19 +196,18 @@ bool striped_pipe::held_back() const {
 // -- pipes that come stripe by stripe -------------------------------------------------------------
 
 void stripe_sets::incoming(std::shared_ptr<pipe> stripe, duration now) {
-  auto certificate = stripe->certificate();
+  const auto certificate = stripe->certificate();
+  bool room = false;
   {
     std::lock_guard lock(mutex_);
     const auto of_one = std::count_if(waiting_.begin(), waiting_.end(), [&](const auto& entry) {
       return entry.second.certificate == certificate;
     });
     const auto most = certificate.empty() ? most_waiting : most_waiting_of_one;
-    if (!stopped_ && waiting_.size() < most_waiting && static_cast<std::size_t>(of_one) < most) {
-      waiting_.emplace(stripe.get(), waiting_stripe{stripe, std::move(certificate), now, nullptr});
-    } else {
-      return reject(stripe);
-    }
+    room = !stopped_ && waiting_.size() < most_waiting && static_cast<std::size_t>(of_one) < most;
+    if (room) waiting_.emplace(stripe.get(), waiting_stripe{stripe, certificate, now, nullptr});
   }
+  if (!room) return reject(stripe);
   struct place {
     std::shared_ptr<striped_pipe> in;
     std::size_t which = 0;

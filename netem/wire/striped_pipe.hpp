@@ -10,6 +10,7 @@
 #pragma once
 
 #include "netem/event_queue.hpp"
+#include "netem/tcp.hpp"
 #include "netem/wire/frames.hpp"
 #include "netem/wire/pipe.hpp"
 
@@ -28,7 +29,7 @@ namespace shoal::netem::wire {
 
 /// The kind of a stripe, as pipe::kind() has it.
 inline constexpr const char* stripe_kind = "stripe";
-inline constexpr std::size_t most_stripes = 16;
+inline constexpr std::size_t most_stripes = most_connections;
 
 /// The first frame of a stripe.
 struct stripe_greeting {

@@ -217,7 +217,7 @@ void describe(V& v, network_tcp_options& o) {
   v.field("connections", o.connections,
           "TCP connections that carry bulk from one host to another. More than one is faster where "
           "loss or `max_window` limits a connection. Real hosts open as many",
-          {.at_least = 1, .at_most = 16, .hide_default = true});
+          {.at_least = 1, .at_most = netem::most_connections, .hide_default = true});
   v.field("queue", o.queue,
           "packets that wait at each link before one is dropped, whatever its rate",
           {.at_least = 1, .at_most = 1e6});
