@@ -2,6 +2,7 @@
 // a graph of its own, with or without checkpointing, so that both give the same bits.
 #define AT_PER_OPERATOR_HEADERS
 #include "kernels/learn/albert_math.hpp"
+#include "kernels/learn/torch_view.hpp"
 #include "kernels/learn/transformer_math.hpp"
 
 #include <ATen/TensorOperators.h>
@@ -32,21 +33,16 @@ using at::Tensor;
 
 namespace {
 
-constexpr double norm_epsilon = 1e-12;
+constexpr double albert_norm_epsilon = 1e-12;
 constexpr double head_norm_epsilon = 1e-5; // the published run had this value
 constexpr double absent_score = -10000;    // softmax makes it an exact 0 in float
-
-Tensor view_of(std::span<const float> values, std::vector<std::int64_t> shape) {
-  // libtorch has no constant tensors. This file never writes to its inputs.
-  return at::from_blob(const_cast<float*>(values.data()), shape, at::kFloat);
-}
 
 Tensor view_of(std::span<const token_id> values) {
   return at::from_blob(const_cast<token_id*>(values.data()),
                        {static_cast<std::int64_t>(values.size())}, at::kLong);
 }
 
-Tensor norm(const Tensor& x, const Tensor* gain_and_bias, double epsilon = norm_epsilon) {
+Tensor norm(const Tensor& x, const Tensor* gain_and_bias, double epsilon = albert_norm_epsilon) {
   return at::layer_norm(x, {x.size(-1)}, gain_and_bias[0], gain_and_bias[1], epsilon);
 }
 

@@ -5,6 +5,7 @@
 #define AT_PER_OPERATOR_HEADERS
 #include "kernels/learn/dalle_geometry.hpp"
 #include "kernels/learn/dalle_math.hpp"
+#include "kernels/learn/torch_view.hpp"
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Reduction.h>
@@ -35,13 +36,8 @@ using tensors = std::vector<Tensor>;
 inline constexpr double norm_epsilon = 1e-5;
 inline constexpr float hidden_score = -std::numeric_limits<float>::infinity();
 
-inline Tensor view_of(std::span<const float> values, std::vector<std::int64_t> shape) {
-  // libtorch has no constant tensors. This file never writes to its inputs.
-  return at::from_blob(const_cast<float*>(values.data()), shape, at::kFloat);
-}
-
-inline Tensor copy_of(const std::vector<float>& values, std::vector<std::int64_t> shape) {
-  return view_of(values, std::move(shape)).clone();
+inline Tensor copy_of(const std::vector<float>& values, const std::vector<std::int64_t>& shape) {
+  return view_of(values, shape).clone();
 }
 
 /// The tables of the positions, which all passes share.

@@ -67,7 +67,7 @@ struct tables {
   }
 };
 
-constexpr double norm_epsilon = 1e-5;
+constexpr double transformer_norm_epsilon = 1e-5;
 constexpr double rotary_base = 10000.0;
 
 Tensor view_of(std::span<const float> values, const kernels::tensor_slot& slot) {
@@ -91,7 +91,7 @@ Tensor view_of(std::span<const float> values, std::int64_t rows, std::int64_t co
 }
 
 Tensor norm(const Tensor& x, const Tensor& gain) {
-  return at::layer_norm(x, {x.size(-1)}, gain, {}, norm_epsilon);
+  return at::layer_norm(x, {x.size(-1)}, gain, {}, transformer_norm_epsilon);
 }
 
 /// Rotates the pairs (x[i], x[i + head_dim / 2]) of [..., time, head_dim] by time * base^(-2i /

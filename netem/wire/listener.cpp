@@ -145,7 +145,7 @@ private:
   std::function<void(std::shared_ptr<server_pipe>)> on_pipe_;
 };
 
-std::string key_of(const sockaddr_storage& from) {
+std::string place_of(const sockaddr_storage& from) {
   const auto* bytes =
       from.ss_family == AF_INET
           ? reinterpret_cast<const char*>(&reinterpret_cast<const sockaddr_in&>(from).sin_addr)
@@ -355,7 +355,7 @@ private:
         }
         return;
       }
-      auto key = key_of(from);
+      auto key = place_of(from);
       if (per_address_[key] >= options_.most_waiting_from_one) make_room(key);
       if (waiting_.size() >= options_.most_waiting) make_room({});
       ++per_address_[key];

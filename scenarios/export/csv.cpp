@@ -10,6 +10,8 @@
 
 namespace shoal::scenarios {
 
+// A format may name its parts as other formats name theirs.
+namespace csv_format_parts {
 namespace {
 
 /// A field in the quotes of RFC 4180, if its content needs them.
@@ -78,8 +80,10 @@ result<std::string> write(const recorded_run& run, const std::filesystem::path& 
 }
 
 } // namespace
+} // namespace csv_format_parts
 
 export_format csv_format() {
+  using namespace csv_format_parts;
   return {"csv", "DIR", "tables of phases, rounds, faults and transfers; metrics.csv is in the run",
           "tables", write};
 }

@@ -16,6 +16,8 @@
 
 namespace shoal::scenarios {
 
+// A format may name its parts as other formats name theirs.
+namespace openmetrics_format_parts {
 namespace {
 
 std::string family_of(const metric_definition& what) {
@@ -56,8 +58,10 @@ result<std::string> write(const recorded_run& run, const std::filesystem::path& 
 }
 
 } // namespace
+} // namespace openmetrics_format_parts
 
 export_format openmetrics_format() {
+  using namespace openmetrics_format_parts;
   return {"openmetrics", "FILE", "the metrics with timestamps, for Prometheus and promtool",
           "metrics.txt", write};
 }

@@ -24,6 +24,8 @@
 
 namespace shoal::scenarios {
 
+// A format may name its parts as other formats name theirs.
+namespace pcapng_format_parts {
 namespace {
 
 constexpr std::size_t headers = 40; // IPv4 and TCP without options
@@ -170,8 +172,10 @@ result<std::string> write(const recorded_run& run, const std::filesystem::path& 
 }
 
 } // namespace
+} // namespace pcapng_format_parts
 
 export_format pcapng_format() {
+  using namespace pcapng_format_parts;
   return {"pcapng", "FILE", "packets for Wireshark, made up from the transfers and messages",
           "run.pcapng", write};
 }

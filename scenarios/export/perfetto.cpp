@@ -20,6 +20,8 @@
 
 namespace shoal::scenarios {
 
+// A format may name its parts as other formats name theirs.
+namespace perfetto_format_parts {
 namespace {
 
 /// More processes than these make the viewer slow, so a larger swarm is sampled.
@@ -199,8 +201,10 @@ result<std::string> write(const recorded_run& run, const std::filesystem::path& 
 }
 
 } // namespace
+} // namespace perfetto_format_parts
 
 export_format perfetto_format() {
+  using namespace perfetto_format_parts;
   return {"perfetto", "FILE",
           "a trace for ui.perfetto.dev: hosts, rounds, faults, transfers with arrows, counters",
           "run.pftrace", write};

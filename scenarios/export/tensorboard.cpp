@@ -20,6 +20,8 @@
 
 namespace shoal::scenarios {
 
+// A format may name its parts as other formats name theirs.
+namespace tensorboard_format_parts {
 namespace {
 
 constexpr const char* file_name = "events.out.tfevents.0000000000.shoal";
@@ -105,8 +107,10 @@ result<std::string> write(const recorded_run& run, const std::filesystem::path& 
 }
 
 } // namespace
+} // namespace tensorboard_format_parts
 
 export_format tensorboard_format() {
+  using namespace tensorboard_format_parts;
   return {"tensorboard", "DIR", "event files for TensorBoard: metrics over epochs, and texts",
           "tensorboard", write};
 }

@@ -10,13 +10,13 @@ namespace shoal::scenarios {
 
 namespace {
 
-using json = nlohmann::ordered_json;
+using ordered_json = nlohmann::ordered_json;
 
-std::string text_of(const json& what) {
-  return what.dump(-1, ' ', false, json::error_handler_t::replace);
+std::string text_of(const ordered_json& what) {
+  return what.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
 }
 
-json usage_of(std::size_t prompt, std::size_t completion) {
+ordered_json usage_of(std::size_t prompt, std::size_t completion) {
   return {{"prompt_tokens", prompt},
           {"completion_tokens", completion},
           {"total_tokens", prompt + completion}};
@@ -41,21 +41,21 @@ const char* completion_text::reason() const {
 }
 
 std::string completion_text::event(const std::string& piece, const char* finished) {
-  json choice{{"index", 0}};
+  ordered_json choice{{"index", 0}};
   if (order_.chat) {
-    choice["delta"] = json::object();
+    choice["delta"] = ordered_json::object();
     if (!std::exchange(begun_, true)) choice["delta"]["role"] = "assistant";
     if (finished == nullptr) choice["delta"]["content"] = piece;
   } else {
     choice["text"] = piece;
   }
   choice["logprobs"] = nullptr;
-  choice["finish_reason"] = finished == nullptr ? json() : json(finished);
-  json out{{"id", id_},
+  choice["finish_reason"] = finished == nullptr ? ordered_json() : ordered_json(finished);
+  ordered_json out{{"id", id_},
            {"object", order_.chat ? "chat.completion.chunk" : "text_completion"},
            {"created", created_},
            {"model", model_},
-           {"choices", json::array({std::move(choice)})}};
+           {"choices", ordered_json::array({std::move(choice)})}};
   if (order_.usage) out["usage"] = nullptr;
   return "data: " + text_of(out) + "\n\n";
 }
@@ -84,14 +84,14 @@ std::string completion_text::end() {
                     {"object", order_.chat ? "chat.completion.chunk" : "text_completion"},
                     {"created", created_},
                     {"model", model_},
-                    {"choices", json::array()},
+                    {"choices", ordered_json::array()},
                     {"usage", usage_of(prompt_tokens_, tokens_)}}) +
            "\n\n";
   return out + "data: [DONE]\n\n";
 }
 
 std::string completion_text::whole() const {
-  json choice{{"index", 0}};
+  ordered_json choice{{"index", 0}};
   if (order_.chat)
     choice["message"] = {{"role", "assistant"}, {"content", all_}};
   else
@@ -102,7 +102,7 @@ std::string completion_text::whole() const {
                   {"object", order_.chat ? "chat.completion" : "text_completion"},
                   {"created", created_},
                   {"model", model_},
-                  {"choices", json::array({std::move(choice)})},
+                  {"choices", ordered_json::array({std::move(choice)})},
                   {"usage", usage_of(prompt_tokens_, tokens_)}});
 }
 
@@ -120,14 +120,14 @@ result<std::uint32_t> room_for(const completion_order& order, std::size_t prompt
 }
 
 std::string models_json(const std::string& model, bool one) {
-  const json each{{"id", model}, {"object", "model"}, {"created", 0}, {"owned_by", "shoal"}};
-  return text_of(one ? each : json{{"object", "list"}, {"data", json::array({each})}});
+  const ordered_json each{{"id", model}, {"object", "model"}, {"created", 0}, {"owned_by", "shoal"}};
+  return text_of(one ? each : ordered_json{{"object", "list"}, {"data", ordered_json::array({each})}});
 }
 
 std::string news_event(const inference_news& news) {
-  json out{{"text", news.text}};
+  ordered_json out{{"text", news.text}};
   if (news.what == inference_news::kind::route) {
-    out["hops"] = json::array();
+    out["hops"] = ordered_json::array();
     for (const auto& hop : news.hops)
       out["hops"].push_back(
           {{"server", hop.server}, {"first", hop.layers.first}, {"last", hop.layers.last}});

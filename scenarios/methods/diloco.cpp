@@ -22,6 +22,8 @@
 
 namespace shoal::scenarios {
 
+// A method may name its parts as other methods name theirs.
+namespace diloco_method_parts {
 namespace {
 
 enum class diloco_groups : std::uint8_t { everyone, grid };
@@ -182,8 +184,10 @@ void check_rounds(const scenario& what, checking& report) {
 }
 
 } // namespace
+} // namespace diloco_method_parts
 
 method_definition diloco_method() {
+  using namespace diloco_method_parts;
   method_definition out;
   out.name = "diloco";
   out.meaning = "local steps, and an outer step with the mean of how far they led (DiLoCo)";

@@ -33,6 +33,8 @@
 
 namespace shoal::scenarios {
 
+// A method may name its parts as other methods name theirs.
+namespace experts_method_parts {
 namespace {
 
 constexpr const char* run_name = "training";
@@ -269,8 +271,10 @@ caf::actor spawn_trainer(const role_site& site) {
 }
 
 } // namespace
+} // namespace experts_method_parts
 
 caf::actor spawn_expert_server(const role_site& site) {
+  using namespace experts_method_parts;
   const auto& o = options_of(site.what);
   const auto& work = mixture_of(site);
   const auto& model = work.model();
@@ -306,6 +310,7 @@ caf::actor spawn_expert_server(const role_site& site) {
 }
 
 expert_memory memory_of_experts(const scenario& what) {
+  using namespace experts_method_parts;
   expert_memory out;
   const auto& of = what.workload.definition();
   if (!traits_of(what).has_experts || !of.experts) return out;
@@ -329,6 +334,7 @@ expert_memory memory_of_experts(const scenario& what) {
 }
 
 method_definition experts_method() {
+  using namespace experts_method_parts;
   method_definition out;
   out.name = "experts";
   out.meaning = "a mixture of experts on many hosts, and trainers that call them and wait for "

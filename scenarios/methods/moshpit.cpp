@@ -16,6 +16,8 @@
 
 namespace shoal::scenarios {
 
+// A method may name its parts as other methods name theirs.
+namespace moshpit_method_parts {
 namespace {
 
 /// The options that both methods have.
@@ -93,8 +95,10 @@ const local_updates_options& local_updates_of(const scenario& what) {
 }
 
 } // namespace
+} // namespace moshpit_method_parts
 
 method_definition moshpit_method() {
+  using namespace moshpit_method_parts;
   auto out = averaged_parameters<small_groups_options>("moshpit");
   out.meaning = "local steps, and parameters averaged in small groups (Moshpit SGD)";
   out.traits = [](const scenario& what) {
@@ -152,6 +156,7 @@ method_definition moshpit_method() {
 }
 
 method_definition local_updates_method() {
+  using namespace moshpit_method_parts;
   auto out = averaged_parameters<local_updates_options>("local_updates");
   out.meaning =
       "steps of each peer's own, and everybody's parameters averaged after each `target_batch`";

@@ -33,6 +33,8 @@
 
 namespace shoal::scenarios {
 
+// A method may name its parts as other methods name theirs.
+namespace pipeline_method_parts {
 namespace {
 
 constexpr const char* run_name = "training";
@@ -240,8 +242,10 @@ std::uint32_t first_stage_of(std::uint64_t host, const actors::stage_model& cut)
 }
 
 } // namespace
+} // namespace pipeline_method_parts
 
 caf::actor spawn_stage_peer(const role_site& site) {
+  using namespace pipeline_method_parts;
   const auto& o = options_of(site.what);
   const auto& work = staged(site);
   actors::stage_peer_config config;
@@ -280,6 +284,7 @@ caf::actor spawn_stage_peer(const role_site& site) {
       site.system.spawn<actors::stage_peer>(std::ref(site.on), std::move(config)));
 }
 
+namespace pipeline_method_parts {
 namespace {
 
 // The time of a stage's hops for a sample, in forward passes of a hop. A backward pass counts three
@@ -449,8 +454,10 @@ std::vector<method_variant> pipeline_variants(const scenario& like) {
 }
 
 } // namespace
+} // namespace pipeline_method_parts
 
 pipeline_memory memory_of_pipeline(const scenario& what) {
+  using namespace pipeline_method_parts;
   pipeline_memory out;
   const auto& of = what.workload.definition();
   if (!traits_of(what).has_stages || !of.shape_between_stages) return out;
@@ -474,6 +481,7 @@ pipeline_memory memory_of_pipeline(const scenario& what) {
 }
 
 method_definition pipeline_method() {
+  using namespace pipeline_method_parts;
   method_definition out;
   out.name = "pipeline";
   out.meaning = "the model in stages on many hosts, and micro-batches that trainers send through "

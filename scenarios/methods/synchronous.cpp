@@ -12,6 +12,8 @@
 
 namespace shoal::scenarios {
 
+// A method may name its parts as other methods name theirs.
+namespace synchronous_method_parts {
 namespace {
 
 struct synchronous_options {
@@ -40,8 +42,10 @@ void describe(V& v, synchronous_options& o) {
 }
 
 } // namespace
+} // namespace synchronous_method_parts
 
 method_definition synchronous_method() {
+  using namespace synchronous_method_parts;
   method_definition out;
   out.name = "synchronous";
   out.meaning = "gradients of the whole swarm, one step (DeDLOC)";

@@ -13,6 +13,8 @@
 #include <algorithm>
 
 namespace shoal::scenarios {
+// A program may name its parts as other programs name theirs.
+namespace averaging_study_program_parts {
 namespace {
 
 constexpr std::uint64_t most_values = std::uint64_t{1} << 32; // 16 GiB
@@ -138,8 +140,10 @@ std::string counted(std::size_t count, const char* stem, const char* one, const 
 }
 
 } // namespace
+} // namespace averaging_study_program_parts
 
 program_definition averaging_study_program() {
+  using namespace averaging_study_program_parts;
   program_definition out;
   out.name = "averaging_study";
   out.meaning =

@@ -9,6 +9,8 @@
 #include <fmt/format.h>
 
 namespace shoal::scenarios {
+// A program may name its parts as other programs name theirs.
+namespace experts_program_parts {
 namespace {
 
 constexpr std::uint64_t most_experts = 1 << 20;
@@ -49,8 +51,10 @@ private:
 };
 
 } // namespace
+} // namespace experts_program_parts
 
 program_definition experts_program() {
+  using namespace experts_program_parts;
   program_definition out;
   out.name = "experts";
   out.meaning = "instead of a training run: hosts that hold the experts of a network, and trainers "

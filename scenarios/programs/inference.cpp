@@ -11,6 +11,8 @@
 #include <filesystem>
 
 namespace shoal::scenarios {
+// A program may name its parts as other programs name theirs.
+namespace inference_program_parts {
 namespace {
 
 class inference_checker : checking {
@@ -66,8 +68,10 @@ private:
 };
 
 } // namespace
+} // namespace inference_program_parts
 
 program_definition inference_program() {
+  using namespace inference_program_parts;
   program_definition out;
   out.name = "inference";
   out.meaning = "instead of a training run: servers that hold layers of a language model, and "

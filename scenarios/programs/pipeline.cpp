@@ -11,6 +11,8 @@
 #include <fmt/format.h>
 
 namespace shoal::scenarios {
+// A program may name its parts as other programs name theirs.
+namespace pipeline_program_parts {
 namespace {
 
 class pipeline_checker : checking {
@@ -51,8 +53,10 @@ private:
 };
 
 } // namespace
+} // namespace pipeline_program_parts
 
 program_definition pipeline_program() {
+  using namespace pipeline_program_parts;
   program_definition out;
   out.name = "pipeline";
   out.meaning = "instead of a training run: hosts that hold the stages of one model, and trainers "

@@ -10,6 +10,8 @@
 #include <fmt/format.h>
 
 namespace shoal::scenarios {
+// A program may name its parts as other programs name theirs.
+namespace staleness_study_program_parts {
 namespace {
 
 class staleness_checker : checking {
@@ -37,8 +39,10 @@ private:
 };
 
 } // namespace
+} // namespace staleness_study_program_parts
 
 program_definition staleness_study_program() {
+  using namespace staleness_study_program_parts;
   program_definition out;
   out.name = "staleness_study";
   out.meaning = "instead of a training run: trainers with stale gradients, a mixture of experts "

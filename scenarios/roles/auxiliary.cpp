@@ -11,6 +11,8 @@
 
 namespace shoal::scenarios {
 
+// A role may name its parts as other roles name theirs.
+namespace auxiliary_role_parts {
 namespace {
 
 void check(const scenario& what, const peer_group& group, checking& report) {
@@ -26,8 +28,10 @@ void check(const scenario& what, const peer_group& group, checking& report) {
 }
 
 } // namespace
+} // namespace auxiliary_role_parts
 
 role_definition auxiliary_role() {
+  using namespace auxiliary_role_parts;
   role_definition out;
   out.name = "auxiliary";
   out.meaning =

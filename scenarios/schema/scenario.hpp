@@ -117,6 +117,13 @@ struct role_choice : choice {
 
 /// A group of `count` equal hosts, named '<group>-0', '<group>-1', ... unless `names` is set.
 struct peer_group {
+  peer_group();
+  peer_group(const peer_group&);
+  peer_group(peer_group&&) noexcept;
+  peer_group& operator=(const peer_group&);
+  peer_group& operator=(peer_group&&) noexcept;
+  ~peer_group();
+
   std::string name;        ///< the key in the file
   std::uint64_t count = 1; ///< default: the number of names
   std::vector<std::string> names;
@@ -247,6 +254,13 @@ struct program_choice : choice {
 };
 
 struct scenario {
+  scenario();
+  scenario(const scenario&);
+  scenario(scenario&&) noexcept;
+  scenario& operator=(const scenario&);
+  scenario& operator=(scenario&&) noexcept;
+  ~scenario();
+
   std::string name; ///< default: the file's stem
   std::string description;
   std::uint64_t seed = 1;

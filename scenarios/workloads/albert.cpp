@@ -37,6 +37,8 @@ constexpr auto names_of(document_kind) {
                     enum_name<document_kind>{document_kind::line, "line"}};
 }
 
+// A workload may name its parts as other workloads name theirs.
+namespace albert_workload_parts {
 namespace {
 
 /// The shortest sample: three special tokens, and a text that is worth masking.
@@ -295,9 +297,11 @@ void check_sizes(const scenario& what, checking& report) {
 }
 
 } // namespace
+} // namespace albert_workload_parts
 
 template <class V>
 void describe(V& v, albert_options& o) {
+  using namespace albert_workload_parts;
   v.field("layers", o.layers, "uses of the shared layer", {.at_least = 1, .at_most = 1024});
   v.field("heads", o.heads, "of attention; divides `hidden`", {.at_least = 1, .at_most = 1024});
   v.field("hidden", o.hidden, "width of the layers", {.at_least = 1, .at_most = 65536});
@@ -340,6 +344,7 @@ void describe(V& v, albert_options& o) {
 }
 
 learn::albert_config model_of(const albert_options& from) {
+  using namespace albert_workload_parts;
   learn::albert_config out;
   out.layers = static_cast<std::int64_t>(from.layers);
   out.heads = static_cast<std::int64_t>(from.heads);
@@ -353,6 +358,7 @@ learn::albert_config model_of(const albert_options& from) {
 
 #if SHOAL_WITH_LEARN
 result<masked_task> masked_task_of(const scenario& from) {
+  using namespace albert_workload_parts;
   if (!from.workload.options.holds<albert_options>())
     return failure{"workload.kind is " + from.workload.name() + ", which masks no tokens"};
   const auto config = model_of(from.workload.as<albert_options>());
@@ -383,6 +389,7 @@ result<masked_task> masked_task_of(const scenario&) {
 #endif
 
 workload_definition albert_workload() {
+  using namespace albert_workload_parts;
   workload_definition out;
   out.name = "albert";
   out.meaning = "an encoder of text, pre-trained with masked tokens and the order of segments";

@@ -18,6 +18,8 @@
 
 namespace shoal::scenarios {
 
+// A workload may name its parts as other workloads name theirs.
+namespace convex_workload_parts {
 namespace {
 
 using problem_ptr = std::shared_ptr<const kernels::convex_problem>;
@@ -227,8 +229,10 @@ workload_definition convex(const char* name) {
 }
 
 } // namespace
+} // namespace convex_workload_parts
 
 workload_definition quadratic_workload() {
+  using namespace convex_workload_parts;
   auto out = convex<quadratic_options>("quadratic");
   out.meaning = "a noisy bowl whose best point is known";
   out.check = [](const scenario& what, checking& report) {
@@ -251,6 +255,7 @@ workload_definition quadratic_workload() {
 }
 
 workload_definition logistic_workload() {
+  using namespace convex_workload_parts;
   auto out = convex<logistic_options>("logistic");
   out.meaning = "logistic regression on drawn data";
   out.has_labels = true;

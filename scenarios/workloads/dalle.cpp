@@ -29,6 +29,8 @@
 
 namespace shoal::scenarios {
 
+// A workload may name its parts as other workloads name theirs.
+namespace dalle_workload_parts {
 namespace {
 
 constexpr const char* how_to_prepare =
@@ -201,9 +203,11 @@ void check_dalle(const scenario& what, checking& report) {
 }
 
 } // namespace
+} // namespace dalle_workload_parts
 
 template <class V>
 void describe(V& v, dalle_options& o) {
+  using namespace dalle_workload_parts;
   v.field("layers", o.layers, "blocks of attention and feed-forward",
           {.at_least = 1, .at_most = 1024});
   v.field("heads", o.heads, "of attention", {.at_least = 1, .at_most = 1024});
@@ -235,6 +239,7 @@ void describe(V& v, dalle_options& o) {
 }
 
 learn::dalle_config model_of(const dalle_options& from) {
+  using namespace dalle_workload_parts;
   learn::dalle_config out;
   out.text_vocabulary = static_cast<std::int64_t>(from.vocabulary);
   out.text_length = static_cast<std::int64_t>(from.text_length);
@@ -248,6 +253,7 @@ learn::dalle_config model_of(const dalle_options& from) {
 }
 
 workload_definition dalle_workload() {
+  using namespace dalle_workload_parts;
   workload_definition out;
   out.name = "dalle";
   out.meaning = "a decoder that learns to draw pictures for captions";

@@ -20,6 +20,8 @@
 
 namespace shoal::scenarios {
 
+// A workload may name its parts as other workloads name theirs.
+namespace digits_workload_parts {
 namespace {
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
@@ -190,8 +192,10 @@ void describe(V& v, digits_options& o) {
 }
 
 } // namespace
+} // namespace digits_workload_parts
 
 workload_definition digits_workload() {
+  using namespace digits_workload_parts;
   workload_definition out;
   out.name = "digits";
   out.meaning = "classifying small images, such as MNIST, by a network with one hidden layer";

@@ -33,6 +33,8 @@
 
 namespace shoal::scenarios {
 
+// A workload may name its parts as other workloads name theirs.
+namespace mixture_workload_parts {
 namespace {
 
 constexpr std::uint64_t most_experts = 1 << 16;
@@ -125,7 +127,7 @@ mixture_flops flops_of(const mixture_options& o) {
 }
 
 #if SHOAL_WITH_LEARN
-result<mixture_parts> model_of(const workload_choice& of) {
+result<mixture_parts> parts_of(const workload_choice& of) {
   const auto& o = of.as<mixture_options>();
   const auto& kind = block_of(o);
   auto ends = learn::make_text_trunk(config_of(o, o.layers), kind.row);
@@ -268,7 +270,7 @@ result<std::unique_ptr<prepared_workload>> prepare(const scenario& from, bool ne
   const auto optimizer = optimizer_of(from.training.optimizer);
   if (!optimizer) return failure{optimizer.error()};
   if (auto loaded = learn::load_torch(); !loaded) return failure{loaded.error()};
-  auto model = model_of(from.workload);
+  auto model = parts_of(from.workload);
   if (!model) return failure{"workload: " + model.error()};
   return std::unique_ptr<prepared_workload>{std::make_unique<prepared_mixture>(
       from, std::move(model->model), *optimizer,
@@ -279,7 +281,7 @@ result<std::unique_ptr<prepared_workload>> prepare(const scenario& from, bool ne
 constexpr const char* without_torch =
     "workload.kind 'mixture' needs libtorch, which this build was made without";
 
-result<mixture_parts> model_of(const workload_choice&) {
+result<mixture_parts> parts_of(const workload_choice&) {
   return failure{without_torch};
 }
 result<std::unique_ptr<prepared_workload>> prepare(const scenario&, bool) {
@@ -327,8 +329,10 @@ void describe(V& v, mixture_options& o) {
 }
 
 } // namespace
+} // namespace mixture_workload_parts
 
 workload_definition mixture_workload() {
+  using namespace mixture_workload_parts;
   workload_definition out;
   out.name = "mixture";
   out.meaning = "a language model over bytes with a mixture of experts";
@@ -360,7 +364,7 @@ workload_definition mixture_workload() {
                        o.layers, o.heads, o.dim, o.context, o.chosen, o.expert_layers,
                        kernels::to_string(o.grid), o.experts);
   };
-  out.experts = model_of;
+  out.experts = parts_of;
   out.prepare = prepare;
   out.starter = {"a small language model over bytes with sixteen experts",
                  "  layers: 1\n  heads: 4\n  dim: 32\n  context: 32\n  grid: 4x4\n  chosen: 2\n",

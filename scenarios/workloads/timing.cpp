@@ -12,6 +12,8 @@
 
 namespace shoal::scenarios {
 
+// A workload may name its parts as other workloads name theirs.
+namespace timing_workload_parts {
 namespace {
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
@@ -91,9 +93,11 @@ result<std::unique_ptr<prepared_workload>> prepare(const scenario& from, bool) {
 }
 
 } // namespace
+} // namespace timing_workload_parts
 
 template <class V>
 void describe(V& v, timing_options& o) {
+  using namespace timing_workload_parts;
   v.field("parameters", o.parameters, "how many numbers are averaged",
           {.at_least = 1, .at_most = 1e12});
   v.field("rows", o.rows,
@@ -107,6 +111,7 @@ void describe(V& v, timing_options& o) {
 }
 
 workload_definition timing_workload() {
+  using namespace timing_workload_parts;
   workload_definition out;
   out.name = "timing";
   out.meaning = "only sizes and durations";
@@ -144,6 +149,7 @@ workload_definition timing_workload() {
 }
 
 workload_choice timing_of(std::uint64_t parameters, std::uint64_t sample_bytes) {
+  using namespace timing_workload_parts;
   return {*workloads().find("timing"),
           timing_options{.parameters = parameters, .sample_size = {sample_bytes}}};
 }

@@ -28,6 +28,8 @@
 
 namespace shoal::scenarios {
 
+// A workload may name its parts as other workloads name theirs.
+namespace transformer_workload_parts {
 namespace {
 
 #if SHOAL_WITH_LEARN
@@ -198,9 +200,11 @@ void check_bottlenecks(const scenario& what, checking& report) {
 }
 
 } // namespace
+} // namespace transformer_workload_parts
 
 template <class V>
 void describe(V& v, transformer_options& o) {
+  using namespace transformer_workload_parts;
   v.field("layers", o.layers, "blocks of attention and feed-forward",
           {.at_least = 1, .at_most = 1024});
   v.field("heads", o.heads, "of attention; divides `dim`", {.at_least = 1, .at_most = 1024});
@@ -223,6 +227,7 @@ void describe(V& v, transformer_options& o) {
 }
 
 kernels::transformer_config model_of(const transformer_options& from) {
+  using namespace transformer_workload_parts;
   kernels::transformer_config out;
   out.layers = static_cast<std::int64_t>(from.layers);
   out.heads = static_cast<std::int64_t>(from.heads);
@@ -232,10 +237,12 @@ kernels::transformer_config model_of(const transformer_options& from) {
 }
 
 learn::maxout_config maxout_of(const transformer_options& from) {
+  using namespace transformer_workload_parts;
   return {static_cast<std::int64_t>(from.bottlenecks), static_cast<std::int64_t>(from.maxout)};
 }
 
 workload_definition transformer_workload() {
+  using namespace transformer_workload_parts;
   workload_definition out;
   out.name = "transformer";
   out.meaning = "a language model, bytes in and bytes out";

@@ -1,8 +1,8 @@
 # Precompiled headers: most of a source's compile time is the same few headers, read again. There are three
 # sets: `std` (the standard library, fmt), `caf` (the same, and CAF's core), and `json` (std, and nlohmann's). Each is compiled once.
 #
-# The users of `json` compare runs, show them and read the command line. They are compiled at -O1, since optimizing their templates takes longer
-# than they ever run. A set and its users need the same -O.
+# The users of `json` read scenarios and the command line, plan, compare runs and show them. They are compiled at -Og, since
+# optimizing their templates takes longer than they ever run. A set and its users need the same -O.
 #
 # CLI11 is in no set. Its header defines objects that every source compiles again, for 2.5 s; a set would make all of its users do so.
 
@@ -19,7 +19,7 @@ _shoal_precompiled(std fmt::fmt)
 target_precompile_headers(shoal_precompiled_std PRIVATE ${SHOAL_PRECOMPILED_STD})
 _shoal_precompiled(json fmt::fmt nlohmann_json::nlohmann_json)
 target_precompile_headers(shoal_precompiled_json PRIVATE ${SHOAL_PRECOMPILED_STD} <nlohmann/json.hpp>)
-set(SHOAL_JSON_OPTIONS $<$<CONFIG:Release>:-O1>)
+set(SHOAL_JSON_OPTIONS $<$<CONFIG:Release>:-Og>)
 target_compile_options(shoal_precompiled_json PRIVATE ${SHOAL_JSON_OPTIONS})
 _shoal_precompiled(caf fmt::fmt shoal::caf)
 target_precompile_headers(shoal_precompiled_caf PRIVATE ${SHOAL_PRECOMPILED_STD} <caf/actor.hpp> <caf/actor_system.hpp> <caf/event_based_actor.hpp>
@@ -35,4 +35,14 @@ function(shoal_precompile target name)
       target_compile_options(${target} PRIVATE ${SHOAL_JSON_OPTIONS})
     endif()
   endif()
+endfunction()
+
+# shoal_optimized_first(TARGET): a function of a header that was not inlined stands in many objects, and the linker takes the
+# first one. With the objects of these libraries first, that is the one of -O2.
+function(shoal_optimized_first target)
+  foreach(library actors base decoder flows kernels learn netem observe record scenarios text wire world)
+    if(TARGET shoal_${library})
+      target_sources(${target} PRIVATE $<TARGET_OBJECTS:shoal_${library}>)
+    endif()
+  endforeach()
 endfunction()

@@ -17,7 +17,7 @@ static_assert(std::endian::native == std::endian::little, "the file is little-en
 
 constexpr std::uint32_t later_magic = 0x616b3432; // "ak42"
 constexpr std::size_t front_bytes = 28;
-constexpr std::int64_t largest = 1 << 24; // No product of three such sizes overflows.
+constexpr std::int64_t largest_size = 1 << 24; // No product of three such sizes overflows.
 
 /// One kind of tensor: as many as layers, or one.
 struct kind {
@@ -70,7 +70,7 @@ std::string wrong_in(const llama_shape& s) {
       {"heads", s.heads},    {"kv_heads", s.kv_heads},     {"vocabulary", s.vocabulary},
       {"context", s.context}};
   for (const auto& [name, value] : sizes)
-    if (value <= 0 || value > largest)
+    if (value <= 0 || value > largest_size)
       return std::string("its ") + name + " is " + std::to_string(value);
   if (s.dim % (2 * s.heads) != 0)
     return "its dim " + std::to_string(s.dim) + " is no multiple of twice its " +

@@ -15,7 +15,7 @@ namespace shoal::learn {
 
 namespace {
 
-using json = nlohmann::ordered_json;
+using ordered_json = nlohmann::ordered_json;
 using hugging_face::albert_config;
 using hugging_face::bloom_config;
 using hugging_face::gpt2_config;
@@ -35,7 +35,7 @@ std::string shown(std::string_view text) {
 /// another type.
 class keys {
 public:
-  explicit keys(const json& file) : file_(file) {}
+  explicit keys(const ordered_json& file) : file_(file) {}
   std::string why;
 
   void refuse(const std::string& reason) {
@@ -70,7 +70,7 @@ public:
     if (has(key)) to = file_.at(key).get_ref<const bool&>();
   }
   /// Refuses a key with another value than the one that Shoal's model has.
-  void only(const char* key, const json& value) {
+  void only(const char* key, const ordered_json& value) {
     if (has(key) && file_.at(key) != value)
       refuse("has " + std::string(key) + " other than " + value.dump() +
              ", which is not supported");
@@ -87,7 +87,7 @@ public:
   }
 
 private:
-  const json& file_;
+  const ordered_json& file_;
 };
 
 albert_config albert_of(keys& from) {
@@ -182,7 +182,7 @@ bloom_config bloom_of(keys& from) {
   return out;
 }
 
-json json_of(const albert_config& c) {
+ordered_json json_of(const albert_config& c) {
   return {{"architectures", {"AlbertForPreTraining"}},
           {"model_type", "albert"},
           {"vocab_size", c.vocabulary},
@@ -207,7 +207,7 @@ json json_of(const albert_config& c) {
           {"torch_dtype", "float32"}};
 }
 
-json json_of(const llama_config& c) {
+ordered_json json_of(const llama_config& c) {
   return {{"architectures", {"LlamaForCausalLM"}},
           {"model_type", "llama"},
           {"vocab_size", c.vocabulary},
@@ -229,7 +229,7 @@ json json_of(const llama_config& c) {
           {"torch_dtype", "float32"}};
 }
 
-json json_of(const gpt2_config& c) {
+ordered_json json_of(const gpt2_config& c) {
   return {{"architectures", {"GPT2LMHeadModel"}},
           {"model_type", "gpt2"},
           {"vocab_size", c.vocabulary},
@@ -246,7 +246,7 @@ json json_of(const gpt2_config& c) {
           {"torch_dtype", "float32"}};
 }
 
-json json_of(const bloom_config& c) {
+ordered_json json_of(const bloom_config& c) {
   return {{"architectures", {"BloomForCausalLM"}},
           {"model_type", "bloom"},
           {"vocab_size", c.vocabulary},
@@ -382,7 +382,7 @@ result<model_config> parse_model_config(std::string_view text, const std::string
     return failure{"model: '" + name + "' " + why};
   };
   try {
-    const auto file = json::parse(text);
+    const auto file = ordered_json::parse(text);
     if (!file.is_object() || !file.contains("model_type"))
       return refused("is no config.json of a model: it has no model_type");
     const auto& type = file.at("model_type").get_ref<const std::string&>();
@@ -401,7 +401,7 @@ result<model_config> parse_model_config(std::string_view text, const std::string
                      "'; Shoal knows albert, llama, gpt2 and bloom");
     if (!from.why.empty()) return refused(from.why);
     return out;
-  } catch (const json::exception& error) {
+  } catch (const ordered_json::exception& error) {
     return refused("cannot be understood (" + shown(json_words(error.what())) +
                    "); take another file");
   }

@@ -79,7 +79,7 @@ void for_each_number(std::span<const std::byte> from, Each each) {
 }
 
 /// `name` with what a terminal would take for commands replaced, and shortened.
-std::string shown(std::string_view name) {
+std::string shown_name(std::string_view name) {
   std::string out(name.substr(0, 100));
   for (char& c : out)
     if (static_cast<unsigned char>(c) < ' ' || c == 0x7f) c = '?';
@@ -91,14 +91,14 @@ result<stored_tensor> tensor_of(const std::string& name, const json& entry) {
   stored_tensor out;
   out.name = name;
   const auto complain = [&](const std::string& why) {
-    return failure{"is no safetensors file: its tensor '" + shown(name) + "' " + why +
+    return failure{"is no safetensors file: its tensor '" + shown_name(name) + "' " + why +
                    "; take another file"};
   };
   if (!entry.is_object()) return complain("is no JSON object");
   const auto& type = entry.at("dtype").get_ref<const std::string&>();
   const auto row = std::find_if(dtypes.begin(), dtypes.end(),
                                 [&](const dtype_row& one) { return one.name == type; });
-  if (row == dtypes.end()) return complain("has the unknown dtype '" + shown(type) + "'");
+  if (row == dtypes.end()) return complain("has the unknown dtype '" + shown_name(type) + "'");
   out.type = row->type;
   for (const auto& extent : entry.at("shape").get_ref<const json::array_t&>())
     out.shape.push_back(whole_number<std::int64_t>(extent));
@@ -204,7 +204,7 @@ result<void> safetensors::read_header() {
           return true;
         });
     if (!repeated.empty())
-      return refused("is no safetensors file: it has the tensor '" + shown(repeated) + "' twice");
+      return refused("is no safetensors file: it has the tensor '" + shown_name(repeated) + "' twice");
     for (const auto& [name, entry] : header.items()) {
       if (name == metadata_key) {
         if (!entry.is_object()) return refused("has __metadata__ that is no JSON object");
@@ -217,7 +217,7 @@ result<void> safetensors::read_header() {
       tensors_.push_back(*std::move(tensor));
     }
   } catch (const json::exception& error) {
-    return refused("has a header that cannot be understood (" + shown(json_words(error.what())) +
+    return refused("has a header that cannot be understood (" + shown_name(json_words(error.what())) +
                    "); take another file");
   }
 
@@ -229,10 +229,10 @@ result<void> safetensors::read_header() {
   for (const auto& tensor : tensors_) {
     if (tensor.begin > end)
       return refused("has a hole of " + std::to_string(tensor.begin - end) +
-                     " bytes before tensor '" + shown(tensor.name) + "'; take another file");
+                     " bytes before tensor '" + shown_name(tensor.name) + "'; take another file");
     if (tensor.begin < end)
-      return refused("has tensors that overlap: '" + shown(before->name) + "' and '" +
-                     shown(tensor.name) + "'; take another file");
+      return refused("has tensors that overlap: '" + shown_name(before->name) + "' and '" +
+                     shown_name(tensor.name) + "'; take another file");
     end = tensor.end;
     before = &tensor;
   }
@@ -282,7 +282,7 @@ result<std::vector<float>> safetensors::read_floats(const stored_tensor& of) con
     });
     return out;
   default:
-    return refused("has the tensor '" + shown(of.name) + "' of dtype " +
+    return refused("has the tensor '" + shown_name(of.name) + "' of dtype " +
                    std::string(to_string(of.type)) +
                    "; weights are read from F64, F32, F16 and BF16");
   }

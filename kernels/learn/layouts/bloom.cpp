@@ -7,6 +7,8 @@
 
 namespace shoal::learn {
 
+// A layout may name its parts as other layouts name theirs.
+namespace bloom_layout_parts {
 namespace {
 
 result<decoder_config> config_of(const model_config& from) {
@@ -49,8 +51,10 @@ tensor_source place_of(std::string_view slot) {
 }
 
 } // namespace
+} // namespace bloom_layout_parts
 
 decoder_layout bloom_layout() {
+  using namespace bloom_layout_parts;
   decoder_layout out;
   out.type = "bloom";
   out.prefix = "transformer.";

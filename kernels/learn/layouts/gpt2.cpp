@@ -6,6 +6,8 @@
 
 namespace shoal::learn {
 
+// A layout may name its parts as other layouts name theirs.
+namespace gpt2_layout_parts {
 namespace {
 
 result<decoder_config> config_of(const model_config& from) {
@@ -50,8 +52,10 @@ tensor_source place_of(std::string_view slot) {
 }
 
 } // namespace
+} // namespace gpt2_layout_parts
 
 decoder_layout gpt2_layout() {
+  using namespace gpt2_layout_parts;
   decoder_layout out;
   out.type = "gpt2";
   out.prefix = "transformer.";

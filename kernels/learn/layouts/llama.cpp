@@ -6,6 +6,8 @@
 
 namespace shoal::learn {
 
+// A layout may name its parts as other layouts name theirs.
+namespace llama_layout_parts {
 namespace {
 
 result<decoder_config> config_of(const model_config& from) {
@@ -27,8 +29,10 @@ result<decoder_config> config_of(const model_config& from) {
 }
 
 } // namespace
+} // namespace llama_layout_parts
 
 decoder_layout llama_layout() {
+  using namespace llama_layout_parts;
   decoder_layout out;
   out.type = "llama";
   out.layer_prefix = "model.layers.";

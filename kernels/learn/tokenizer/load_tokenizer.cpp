@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uint64_t most_bytes = std::uint64_t{1} << 28;
+constexpr std::uint64_t most_file_bytes = std::uint64_t{1} << 28;
 
 std::string name_of(normalizer_kind kind) {
   static constexpr std::array names{"Nmt",           "NFC",       "NFD",     "NFKC",
@@ -88,9 +88,9 @@ result<loaded_tokenizer> sentencepiece_of(const fs::path& path, std::string_view
 }
 
 result<loaded_tokenizer> gpt2_of(const fs::path& encoder, const fs::path& merges) {
-  const auto first = read_whole_file(encoder, most_bytes, "tokenizer");
+  const auto first = read_whole_file(encoder, most_file_bytes, "tokenizer");
   if (!first) return failure{first.error()};
-  const auto second = read_whole_file(merges, most_bytes, "tokenizer");
+  const auto second = read_whole_file(merges, most_file_bytes, "tokenizer");
   if (!second) return failure{second.error()};
   return pipeline_of(parse_gpt2_vocabulary(*first, *second, encoder.string()), encoder.string());
 }
@@ -116,7 +116,7 @@ result<loaded_tokenizer> load_tokenizer(const fs::path& path) {
                    "' is a folder without a tokenizer: it has no tokenizer.json, tokenizer.model, "
                    "spiece.model, encoder.json or vocab.json"};
   }
-  const auto bytes = read_whole_file(path, most_bytes, "tokenizer");
+  const auto bytes = read_whole_file(path, most_file_bytes, "tokenizer");
   if (!bytes) return failure{bytes.error()};
   const auto name = path.string();
   const auto begin = bytes->find_first_not_of(" \t\r\n");
