@@ -1,3 +1,4 @@
+#include "kernels/base/json_text.hpp"
 #include "netem/trace_readers.hpp"
 #include "netem/trace_text.hpp"
 
@@ -60,7 +61,7 @@ private:
       return std::nullopt;
     }
     // A plain decimal is parsed as text, which is exact.
-    const std::string text = value.dump();
+    const std::string text = json_text(value);
     if (is_number(text)) return time({text, place(text).column}, name);
     const auto unit = parse_duration("1" + unit_);
     const double seconds = value.get<double>() * (unit ? to_seconds(*unit) : 1e-3);
@@ -75,7 +76,7 @@ private:
       return problem({lines_.text, 1}, fmt::format("more than {} levels", most_nesting));
     json read;
     try {
-      read = json::parse(lines_.text);
+      read = parse_json(lines_.text);
     } catch (const json::parse_error& error) {
       return problem({{}, std::clamp<std::size_t>(error.byte, 1, lines_.text.size() + 1)},
                      "this is not JSON");
@@ -90,7 +91,7 @@ private:
     if (!at) return;
     if (*at < now_)
       return problem(
-          place(read[0].dump()),
+          place(json_text(read[0])),
           fmt::format("out of order: the line before this one is at {}", to_string(now_)));
     now_ = *at;
     const json more = read.size() > 2 ? read[2] : json::object();
@@ -105,7 +106,7 @@ private:
           fmt::format("{} with nodes: only 'add' and 'remove' have some", in_quotes(what)));
     std::size_t from = place("\"nodes\"").column;
     for (const json& name : nodes) {
-      const field where = place(name.dump(), from);
+      const field where = place(json_text(name), from);
       from = where.column;
       if (trimmed(std::string_view{name.get_ref<const std::string&>()}, 1).text.empty()) {
         problem(where, "the name of a node is empty");

@@ -1,6 +1,7 @@
 #include "netem/trace_formats.hpp"
 
 #include "kernels/base/check.hpp"
+#include "kernels/base/json_text.hpp"
 #include "netem/trace_readers.hpp"
 #include "netem/trace_statistics.hpp"
 #include "netem/trace_text.hpp"
@@ -107,9 +108,7 @@ void write_events(std::ostream& out, const trace& what) {
     ms.erase(ms.find_last_not_of('0') + 1);
     if (ms.ends_with('.')) ms.pop_back();
     out << '[' << ms << ", \"" << word << "\", "
-        << nlohmann::json{{"nodes", nodes}}.dump(-1, ' ', false,
-                                                 nlohmann::json::error_handler_t::replace)
-        << "]\n";
+        << clean_json_text(nlohmann::json{{"nodes", nodes}}) << "]\n";
   };
   for (const auto& [when, both] : changes) {
     if (!both.first.empty()) line(when, "remove", both.first);

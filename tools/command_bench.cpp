@@ -1,6 +1,7 @@
 // shoal bench averaging: the speed at which strategies of averaging bring a swarm to its mean. The
 // command does the same as a scenario with `averaging_study`.
 #include "actors/averaging/aggregator.hpp"
+#include "kernels/base/json_text.hpp"
 #include "scenarios/bench/averaging_report.hpp"
 #include "scenarios/observe/output_text.hpp"
 #include "scenarios/observe/run_directory.hpp"
@@ -160,7 +161,7 @@ int bench_averaging(bench_arguments a) {
       return fail(kept.error(), exit_run_failed);
   }
   if (a.json) {
-    fmt::print("{}\n", bench_json(a.study, a.seed, *figures).dump(2));
+    fmt::print("{}\n", json_text(bench_json(a.study, a.seed, *figures), 2));
   } else {
     for (const auto& cell : figures->cells) fmt::print("\n{}", curves_text(cell));
     fmt::print("\n{} of memory at most\n", scenarios::bytes_text(scenarios::peak_rss_bytes()));

@@ -1,4 +1,5 @@
 // shoal bench robust: attacks on the values of training against aggregators, in one table.
+#include "kernels/base/json_text.hpp"
 #include "scenarios/bench/robust.hpp"
 #include "scenarios/schema/diagnostic.hpp"
 #include "scenarios/schema/load.hpp"
@@ -109,7 +110,7 @@ int bench_robust(const robust_arguments& a) {
       if (!a.json) fmt::print("\n");
     }
   }
-  if (a.json) fmt::print("{}\n", all.dump(2));
+  if (a.json) fmt::print("{}\n", json_text(all, 2));
   return exit_ok;
 }
 

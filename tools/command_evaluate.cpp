@@ -22,6 +22,7 @@
 #include <string>
 #include <vector>
 #if SHOAL_WITH_LEARN
+#include "kernels/base/json_text.hpp"
 #include "kernels/base/stats.hpp"
 #include "kernels/base/student_t.hpp"
 #include "kernels/learn/albert_description.hpp"
@@ -248,7 +249,7 @@ nlohmann::json json_of(const evaluate_arguments& a, const std::vector<row>& rows
 int save(const evaluate_arguments& a, const nlohmann::json& results) {
   if (a.json.empty()) return exit_ok;
   std::ofstream out(a.json);
-  out << results.dump(2) << '\n';
+  out << json_text(results, 2) << '\n';
   return out.flush() ? exit_ok : fail(fmt::format("cannot write '{}'", a.json));
 }
 

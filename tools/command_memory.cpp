@@ -1,4 +1,5 @@
 // shoal memory: the memory that training a transformer takes, with the formula of each figure.
+#include "kernels/base/json_text.hpp"
 #include "kernels/memory_estimate.hpp"
 #include "scenarios/methods/experts.hpp"
 #include "scenarios/methods/pipeline.hpp"
@@ -317,14 +318,14 @@ std::optional<scenarios::expert_memory> experts_of(const scenarios::scenario& wh
 
 int show_experts(const scenarios::expert_memory& of, bool as_json) {
   if (as_json) {
-    fmt::print("{}\n", json{{"experts",
-                             {{"count", of.experts},
-                              {"hosts", of.hosts},
-                              {"parameters", of.parameters},
-                              {"expert", of.expert},
-                              {"host", of.of_host},
-                              {"trainer", of.trunk}}}}
-                           .dump(2));
+    fmt::print("{}\n", json_text(json{{"experts",
+                                       {{"count", of.experts},
+                                        {"hosts", of.hosts},
+                                        {"parameters", of.parameters},
+                                        {"expert", of.expert},
+                                        {"host", of.of_host},
+                                        {"trainer", of.trunk}}}},
+                                 2));
     return exit_ok;
   }
   const auto line = [](const char* what, std::uint64_t bytes, const std::string& why) {
@@ -343,7 +344,7 @@ int show_experts(const scenarios::expert_memory& of, bool as_json) {
 
 int list_models(bool as_json) {
   if (as_json) {
-    fmt::print("{}\n", memory_model_json().dump(1));
+    fmt::print("{}\n", json_text(memory_model_json(), 1));
     return exit_ok;
   }
   fmt::print("{:<12} {:>6} {:>6} {:>6} {:>7} {:>7} {:>10}\n", "model", "layers", "heads", "dim",
@@ -372,7 +373,7 @@ int memory(const memory_arguments& a) {
   }
   if (!staged.stages.empty() && is_unknown(*what)) {
     if (a.json)
-      fmt::print("{}\n", json{{"stages", stages_json(staged)}}.dump(2));
+      fmt::print("{}\n", json_text(json{{"stages", stages_json(staged)}}, 2));
     else
       print_stages(staged);
     return exit_ok;
@@ -389,7 +390,7 @@ int memory(const memory_arguments& a) {
   }
   auto out = estimate_json(*choices);
   if (what) out["stages"] = stages_json(staged);
-  fmt::print("{}\n", out.dump(2));
+  fmt::print("{}\n", json_text(out, 2));
   return exit_ok;
 }
 

@@ -1,4 +1,5 @@
 // shoal model info PATH: the contents of a model's file or folder, and whether they agree.
+#include "kernels/base/json_text.hpp"
 #include "kernels/learn/checkpoint.hpp"
 #include "kernels/learn/formats/llama2c.hpp"
 #include "kernels/learn/formats/model_config.hpp"
@@ -94,10 +95,10 @@ void compare_tensors(const learn::model_config& config, model_report& with) {
 }
 
 void add_config(const learn::model_config& config, model_report& to) {
-  const auto text = json::parse(learn::model_config_json(config));
+  const auto text = parse_json(learn::model_config_json(config));
   for (const auto& [key, value] : text.items())
     if (key != "architectures" && key != "torch_dtype" && key != "model_type")
-      to.add(key, value.is_string() ? value.get<std::string>() : value.dump());
+      to.add(key, value.is_string() ? value.get<std::string>() : json_text(value));
 }
 
 std::optional<model_report> of_hugging_face(const fs::path& folder) {
@@ -199,7 +200,7 @@ void print_json(const model_report& report, bool tensors) {
       list.push_back({{"name", each.name}, {"dtype", each.type}, {"shape", each.shape}});
     out["list"] = std::move(list);
   }
-  fmt::print("{}\n", out.dump(2, ' ', false, json::error_handler_t::replace));
+  fmt::print("{}\n", clean_json_text(out, 2));
 }
 
 int info(const model_arguments& arguments) {

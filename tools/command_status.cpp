@@ -1,4 +1,5 @@
 // shoal status and shoal drain: an operator's question to a running swarm, and an order to a node.
+#include "kernels/base/json_text.hpp"
 #include "kernels/base/units.hpp"
 #include "netem/wire/address.hpp"
 #include "netem/wire/credentials.hpp"
@@ -190,10 +191,10 @@ void print_json(const std::map<std::string, seen_host>& hosts) {
   nlohmann::ordered_json out = nlohmann::ordered_json::object();
   for (const auto& [name, host] : hosts)
     out[name] = {{"address", host.where},
-                 {"says", host.says ? nlohmann::ordered_json::parse(to_json(*host.says))
+                 {"says", host.says ? parse_ordered_json(to_json(*host.says))
                                     : nlohmann::ordered_json(nullptr)},
                  {"why_not", host.why_not}};
-  fmt::print("{}\n", out.dump(2));
+  fmt::print("{}\n", json_text(out, 2));
 }
 
 /// The first part of both commands: reads the state of the swarm. Without a result the exit code is

@@ -1,4 +1,5 @@
 // shoal tokenizer train, encode, decode, info: vocabularies, and texts as tokens.
+#include "kernels/base/json_text.hpp"
 #include "kernels/learn/formats/tokenizer_json.hpp"
 #include "kernels/learn/formats/whole_file.hpp"
 #include "kernels/learn/text_file.hpp"
@@ -167,7 +168,7 @@ int info(const tokenizer_arguments& arguments) {
   if (arguments.json) {
     nlohmann::ordered_json out;
     for (const auto& [name, value] : facts) out[name] = value;
-    fmt::print("{}\n", out.dump(2));
+    fmt::print("{}\n", json_text(out, 2));
     return exit_ok;
   }
   fmt::print("{}\n", arguments.path);

@@ -1,5 +1,6 @@
 // shoal trace info FILE: statistics of a churn trace. shoal trace convert FILE: the trace in
 // another format. shoal trace diff SIM REAL: the histories of two runs, step by step.
+#include "kernels/base/json_text.hpp"
 #include "kernels/base/stats.hpp"
 #include "netem/trace_formats.hpp"
 #include "netem/trace_statistics.hpp"
@@ -191,7 +192,7 @@ int info(const trace_arguments& arguments) {
     out["live_counts"] = json::array();
     for (const auto& [when, live] : netem::live_counts(*found))
       out["live_counts"].push_back({to_seconds(when), live});
-    fmt::print("{}\n", out.dump(1));
+    fmt::print("{}\n", json_text(out, 1));
     return exit_ok;
   }
   fmt::print("{} ({})\n", arguments.file, netem::name_of(format));

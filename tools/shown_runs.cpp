@@ -1,5 +1,6 @@
 #include "tools/shown_runs.hpp"
 
+#include "kernels/base/json_text.hpp"
 #include "scenarios/compare/run_comparison.hpp"
 #include "scenarios/page/run_reader.hpp"
 #include "scenarios/record/run_files.hpp"
@@ -80,10 +81,8 @@ read_cluster(shown_runs::run& run, const std::vector<scenarios::distant_node>& d
 /// The difference of `actual` from `predicted`, or the reason why there is none.
 std::string compared(const fs::path& predicted, const fs::path& actual) {
   auto out = scenarios::compare_runs(predicted, actual, {}, true);
-  if (!out)
-    return nlohmann::json{{"error", out.error()}}.dump(-1, ' ', false,
-                                                       nlohmann::json::error_handler_t::replace);
-  return nlohmann::ordered_json::parse(scenarios::to_json(*out)).dump();
+  if (!out) return clean_json_text(nlohmann::json{{"error", out.error()}});
+  return json_text(parse_ordered_json(scenarios::to_json(*out)));
 }
 
 result<void> read_into(shown_runs::run& run, const fs::path* predicted,

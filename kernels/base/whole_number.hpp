@@ -2,6 +2,8 @@
 // conversion of 1e73 is undefined.
 #pragma once
 
+#include "kernels/base/json_text.hpp"
+
 #include <nlohmann/json.hpp>
 
 #include <concepts>
@@ -27,7 +29,7 @@ T whole_number(const Json& from) {
     throw nlohmann::json::other_error::create(
         501, std::string("no whole number: an ") + from.type_name(), &from);
   throw nlohmann::json::other_error::create(
-      501, "no whole number, or too large a one: " + from.dump(), &from);
+      501, "no whole number, or too large a one: " + json_text(from), &from);
 }
 
 } // namespace shoal

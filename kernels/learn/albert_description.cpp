@@ -1,5 +1,6 @@
 #include "kernels/learn/albert_description.hpp"
 
+#include "kernels/base/json_text.hpp"
 #include "kernels/base/whole_number.hpp"
 
 #include <nlohmann/json.hpp>
@@ -31,7 +32,7 @@ constexpr std::array<size_member, 7> sizes{{{"vocabulary", &albert_config::vocab
 std::string description_of(const albert_config& config) {
   json out;
   for (const auto& [name, member] : sizes) out[name] = config.*member;
-  return out.dump();
+  return json_text(out);
 }
 
 result<albert_config> albert_of(const checkpoint& saved) {
@@ -39,7 +40,7 @@ result<albert_config> albert_of(const checkpoint& saved) {
     return failure{"has " + shape_text(saved) + ", which is no albert"};
   albert_config config;
   try {
-    const auto found = json::parse(saved.model);
+    const auto found = parse_json(saved.model);
     for (const auto& [name, member] : sizes)
       config.*member = whole_number<std::int64_t>(found.at(name));
   } catch (const json::exception&) {

@@ -2,6 +2,7 @@
 
 #include "kernels/base/check.hpp"
 #include "kernels/base/digest.hpp"
+#include "kernels/base/json_text.hpp"
 #include "kernels/base/whole_number.hpp"
 #include "kernels/learn/formats/json_words.hpp"
 #include "kernels/learn/formats/whole_file.hpp"
@@ -48,7 +49,7 @@ json to_json(const checkpoint& c) {
   for (const auto& tensor : c.tensors)
     tensors.push_back({{"name", tensor.name}, {"shape", tensor.shape}});
   json model = nullptr;
-  if (!c.model.empty()) model = json::parse(c.model, nullptr, false);
+  if (!c.model.empty()) model = try_json(c.model);
   SHOAL_CHECK(c.model.empty() || model.is_object(), "a model's description is a JSON object");
   return {{"workload", c.workload},
           {"tensors", tensors},
@@ -200,11 +201,11 @@ bool same_tensors(const std::vector<kernels::tensor_slot>& a,
 
 std::string shape_text(const checkpoint& of) {
   std::string out = of.workload + ": ";
-  if (const auto model = json::parse(of.model, nullptr, false); model.is_object()) {
+  if (const auto model = try_json(of.model); model.is_object()) {
     bool first = true;
     for (const auto& [key, value] : model.items()) {
       out += (first ? "" : ", ") + key + " " +
-             (value.is_string() ? value.get<std::string>() : value.dump());
+             (value.is_string() ? value.get<std::string>() : json_text(value));
       first = false;
     }
     return out;
@@ -260,7 +261,7 @@ result<void> save(const checkpoint& state, const std::filesystem::path& path) {
     described["optimizer_state"] = tail.size() / sizeof(float);
     described["method_state"] = state.method_state.size() / sizeof(float);
   }
-  const auto header = described.dump(1, ' ', false, json::error_handler_t::replace);
+  const auto header = clean_json_text(described, 1);
   std::string head(aligned(preamble + header.size()), '\0');
   const auto header_size = static_cast<std::uint32_t>(header.size());
   std::memcpy(head.data(), magic.data(), magic.size());
@@ -317,7 +318,7 @@ result<checkpoint> read_checkpoint(std::istream& in, std::uint64_t size, const s
   std::uint64_t n = 0, m = 0, of_method = 0;
   std::string nonsense; // reported only after the hashes show that the file is undamaged
   try {
-    const auto header = json::parse(std::string_view(head).substr(preamble, header_size));
+    const auto header = parse_json(std::string_view(head).substr(preamble, header_size));
     get_whole(header.at("parameters"), n);
     get_whole(header.at("optimizer_state"), m);
     if (n > floats || m > floats || size != head_size + (n + m) * sizeof(float) + trailer)

@@ -1,5 +1,6 @@
 #include "kernels/learn/dalle_description.hpp"
 
+#include "kernels/base/json_text.hpp"
 #include "kernels/base/whole_number.hpp"
 
 #include <nlohmann/json.hpp>
@@ -33,7 +34,7 @@ constexpr std::array<dalle_member, 8> dalle_sizes{
 std::string description_of(const dalle_config& config) {
   json out;
   for (const auto& [name, member] : dalle_sizes) out[name] = config.*member;
-  return out.dump();
+  return json_text(out);
 }
 
 result<dalle_config> dalle_of(const checkpoint& saved) {
@@ -41,7 +42,7 @@ result<dalle_config> dalle_of(const checkpoint& saved) {
     return failure{"has " + shape_text(saved) + ", which is no dalle"};
   dalle_config config;
   try {
-    const auto found = json::parse(saved.model);
+    const auto found = parse_json(saved.model);
     for (const auto& [name, member] : dalle_sizes)
       config.*member = whole_number<std::int64_t>(found.at(name));
   } catch (const json::exception&) {

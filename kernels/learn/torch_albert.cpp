@@ -37,11 +37,6 @@ constexpr double albert_norm_epsilon = 1e-12;
 constexpr double head_norm_epsilon = 1e-5; // the published run had this value
 constexpr double absent_score = -10000;    // softmax makes it an exact 0 in float
 
-Tensor view_of(std::span<const token_id> values) {
-  return at::from_blob(const_cast<token_id*>(values.data()),
-                       {static_cast<std::int64_t>(values.size())}, at::kLong);
-}
-
 Tensor norm(const Tensor& x, const Tensor* gain_and_bias, double epsilon = albert_norm_epsilon) {
   return at::layer_norm(x, {x.size(-1)}, gain_and_bias[0], gain_and_bias[1], epsilon);
 }

@@ -70,23 +70,24 @@ struct tables {
 constexpr double transformer_norm_epsilon = 1e-5;
 constexpr double rotary_base = 10000.0;
 
-Tensor view_of(std::span<const float> values, const kernels::tensor_slot& slot) {
+Tensor tensor_over(std::span<const float> values, const kernels::tensor_slot& slot) {
   // libtorch has no constant tensors. This module never writes to parameters.
   auto* data = const_cast<float*>(values.data()) + slot.offset;
   return at::from_blob(data, slot.shape, at::kFloat);
 }
 
 /// The same, with the slot's place counted from the first tensor in `values`.
-Tensor view_of(std::span<const float> values, const kernels::tensor_slot& slot, std::size_t first) {
+Tensor tensor_over(std::span<const float> values, const kernels::tensor_slot& slot,
+                   std::size_t first) {
   auto* data = const_cast<float*>(values.data()) + (slot.offset - first);
   return at::from_blob(data, slot.shape, at::kFloat);
 }
 
-Tensor view_of(std::span<const token_id> tokens, std::int64_t rows, std::int64_t columns) {
+Tensor tensor_over(std::span<const token_id> tokens, std::int64_t rows, std::int64_t columns) {
   return at::from_blob(const_cast<token_id*>(tokens.data()), {rows, columns}, at::kLong);
 }
 
-Tensor view_of(std::span<const float> values, std::int64_t rows, std::int64_t columns) {
+Tensor tensor_over(std::span<const float> values, std::int64_t rows, std::int64_t columns) {
   return at::from_blob(const_cast<float*>(values.data()), {rows, columns}, at::kFloat);
 }
 
@@ -260,7 +261,7 @@ public:
     at::AutoGradMode with_gradient(true);
     const auto leaves = leaves_of(parameters, 0, layout_.size());
     const auto count = static_cast<std::int64_t>(samples);
-    const auto all = view_of(tokens, count, config_.context + 1);
+    const auto all = tensor_over(tokens, count, config_.context + 1);
     const auto inputs = all.narrow(1, 0, config_.context);
     const auto targets = all.narrow(1, 1, config_.context).reshape({-1});
     const auto pass = pass_of(count, config_.context);
@@ -279,7 +280,7 @@ public:
       gradients[0] = gradients[0] + back_from_input(pass, inputs, upstream);
     }
     for (std::size_t i = 0; i < layout_.size(); ++i)
-      view_of(gradient_sum, layout_[i]).add_(gradients[i]);
+      tensor_over(gradient_sum, layout_[i]).add_(gradients[i]);
     return loss;
   }
 
@@ -288,7 +289,7 @@ public:
     use_one_thread();
     at::NoGradGuard without_gradient;
     const auto count = static_cast<std::int64_t>(samples);
-    const auto all = view_of(tokens, count, config_.context + 1);
+    const auto all = tensor_over(tokens, count, config_.context + 1);
     const auto logits = whole(parameters, all.narrow(1, 0, config_.context));
     return at::cross_entropy_loss(logits, all.narrow(1, 1, config_.context).reshape({-1}), {},
                                   at::Reduction::Sum)
@@ -300,7 +301,7 @@ public:
     use_one_thread();
     at::NoGradGuard without_gradient;
     const auto t = static_cast<std::int64_t>(prompt.size());
-    const auto last = whole(parameters, view_of(prompt, 1, t)).select(0, t - 1).contiguous();
+    const auto last = whole(parameters, tensor_over(prompt, 1, t)).select(0, t - 1).contiguous();
     return {last.data_ptr<float>(), last.data_ptr<float>() + last.numel()};
   }
 
@@ -309,9 +310,9 @@ public:
     use_one_thread();
     at::NoGradGuard without_gradient;
     const auto count = static_cast<std::int64_t>(tokens.size());
-    view_of(out, count, config_.dim)
-        .copy_(at::embedding(view_of(parameters, layout_[0]),
-                             view_of(tokens, count, 1).reshape({-1})));
+    tensor_over(out, count, config_.dim)
+        .copy_(at::embedding(tensor_over(parameters, layout_[0]),
+                             tensor_over(tokens, count, 1).reshape({-1})));
   }
 
   void embed_backward(std::span<const token_id> tokens, std::span<const float> gradient_out,
@@ -320,9 +321,9 @@ public:
     at::NoGradGuard without_gradient;
     const auto count = static_cast<std::int64_t>(tokens.size());
     const auto pass = pass_of(1, 1);
-    view_of(gradient_sum, layout_[0])
-        .add_(back_from_input(pass, view_of(tokens, count, 1),
-                              view_of(gradient_out, count, config_.dim)));
+    tensor_over(gradient_sum, layout_[0])
+        .add_(back_from_input(pass, tensor_over(tokens, count, 1),
+                              tensor_over(gradient_out, count, config_.dim)));
   }
 
   void forward(layer_range block, std::span<const float> parameters, pass_shape shape,
@@ -351,7 +352,7 @@ public:
     activations(gradient_in, shape)
         .copy_(there.backward(activations(gradient_out, shape), gradients));
     for (std::size_t i = begin; i < end; ++i)
-      view_of(gradient_sum, layout_[i], layout_[begin].offset).add_(gradients[i - begin]);
+      tensor_over(gradient_sum, layout_[i], layout_[begin].offset).add_(gradients[i - begin]);
   }
 
   double loss(std::span<const float> parameters, pass_shape shape, std::span<const float> in,
@@ -360,8 +361,8 @@ public:
     at::NoGradGuard without_gradient;
     const auto pass = pass_of(shape.samples, shape.time);
     const auto logits = pass.predict(activations(in, shape), head_gain(parameters),
-                                     view_of(parameters, layout_[0]));
-    return loss_of(pass, logits, view_of(targets, shape.samples, shape.time).reshape({-1}))
+                                     tensor_over(parameters, layout_[0]));
+    return loss_of(pass, logits, tensor_over(targets, shape.samples, shape.time).reshape({-1}))
         .item<double>();
   }
 
@@ -372,10 +373,10 @@ public:
     at::AutoGradMode with_gradient(true);
     const auto head = back_from_loss(pass_of(shape.samples, shape.time), activations(in, shape),
                                      head_gain(parameters).set_requires_grad(true),
-                                     view_of(parameters, layout_[0]).set_requires_grad(true),
-                                     view_of(targets, shape.samples, shape.time).reshape({-1}));
+                                     tensor_over(parameters, layout_[0]).set_requires_grad(true),
+                                     tensor_over(targets, shape.samples, shape.time).reshape({-1}));
     activations(gradient_in, shape).copy_(head.x);
-    view_of(gradient_sum, layout_[0]).add_(head.embedding);
+    tensor_over(gradient_sum, layout_[0]).add_(head.embedding);
     head_gain(gradient_sum).add_(head.gain);
     return head.loss;
   }
@@ -387,9 +388,9 @@ public:
     const auto last = activations(in, shape)
                           .view({shape.samples, shape.time, config_.dim})
                           .select(1, shape.time - 1);
-    view_of(out, shape.samples, config_.vocabulary)
+    tensor_over(out, shape.samples, config_.vocabulary)
         .copy_(pass_of(shape.samples, 1)
-                   .predict(last, head_gain(parameters), view_of(parameters, layout_[0])));
+                   .predict(last, head_gain(parameters), tensor_over(parameters, layout_[0])));
   }
 
 private:
@@ -408,7 +409,7 @@ private:
                                 std::size_t end) const {
     std::vector<Tensor> out;
     for (auto i = begin; i < end; ++i)
-      out.push_back(view_of(parameters, layout_[i], layout_[begin].offset)
+      out.push_back(tensor_over(parameters, layout_[i], layout_[begin].offset)
                         .set_requires_grad(at::GradMode::is_enabled()));
     return out;
   }
@@ -429,7 +430,7 @@ private:
   }
 
   Tensor activations(std::span<const float> values, pass_shape shape) const {
-    return view_of(values, shape.samples * shape.time, config_.dim);
+    return tensor_over(values, shape.samples * shape.time, config_.dim);
   }
 
   /// The head's parameters are the embedding and, after it, the gain of the last norm.

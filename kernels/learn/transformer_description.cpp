@@ -1,5 +1,6 @@
 #include "kernels/learn/transformer_description.hpp"
 
+#include "kernels/base/json_text.hpp"
 #include "kernels/base/whole_number.hpp"
 
 #include <nlohmann/json.hpp>
@@ -26,7 +27,7 @@ std::string description_of(const kernels::transformer_config& config, const maxo
     out["bottlenecks"] = maxout.pieces;
     out["maxout"] = maxout.group;
   }
-  return out.dump();
+  return json_text(out);
 }
 
 result<described_transformer> any_transformer_of(const checkpoint& saved) {
@@ -35,7 +36,7 @@ result<described_transformer> any_transformer_of(const checkpoint& saved) {
   described_transformer out;
   auto& config = out.config;
   try {
-    const auto sizes = json::parse(saved.model);
+    const auto sizes = parse_json(saved.model);
     const auto take = [&](const char* name, std::int64_t& into) {
       into = whole_number<std::int64_t>(sizes.at(name));
     };

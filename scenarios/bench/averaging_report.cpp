@@ -1,5 +1,6 @@
 #include "scenarios/bench/averaging_report.hpp"
 
+#include "kernels/base/json_text.hpp"
 #include "scenarios/observe/output_text.hpp"
 
 #include <fmt/format.h>
@@ -244,7 +245,7 @@ program_outcome outcome_of(const std::string& name, const averaging_study& what,
   }
   summary["expectations"] = json::array();
   for (const auto& e : figures.expectations) summary["expectations"].push_back(as_json(e));
-  out.summary = summary.dump(2) + "\n";
+  out.summary = json_text(summary, 2) + "\n";
   out.closing = expectations_text(figures.expectations);
   out.charts.emplace_back("curves.svg", curves_chart(what, figures.cells));
   out.errors = complaints(figures);

@@ -3,6 +3,7 @@
 #include "actors/host.hpp"
 #include "actors/observe.hpp"
 #include "actors/training/observations.hpp"
+#include "kernels/base/json_text.hpp"
 #include "scenarios/observe/run_listener.hpp"
 #include "scenarios/runner/runner.hpp"
 #include "scenarios/schema/load.hpp"
@@ -234,7 +235,7 @@ chaos_case shrink(chaos_case what, const std::function<bool(const chaos_case&)>&
 }
 
 std::string to_json(const chaos_result& what) {
-  return nlohmann::ordered_json{
+  return json_text(nlohmann::ordered_json{
       {"problems", what.problems},
       {"virtual_seconds", what.virtual_seconds},
       {"core_seconds", what.core_seconds},
@@ -248,13 +249,12 @@ std::string to_json(const chaos_result& what) {
       {"event_hash", what.event_hash},
       {"violated_seconds", what.violated_seconds ? nlohmann::ordered_json(*what.violated_seconds)
                                                  : nlohmann::ordered_json()},
-      {"branched", what.branched}}
-      .dump();
+      {"branched", what.branched}});
 }
 
 result<chaos_result> chaos_result_from_json(std::string_view text) {
   try {
-    const auto from = nlohmann::ordered_json::parse(text);
+    const auto from = parse_ordered_json(text);
     chaos_result out;
     from.at("problems").get_to(out.problems);
     from.at("virtual_seconds").get_to(out.virtual_seconds);

@@ -1,6 +1,7 @@
 #include "scenarios/compare/history_diff.hpp"
 
 #include "kernels/base/check.hpp"
+#include "kernels/base/json_text.hpp"
 #include "kernels/base/units.hpp"
 #include "scenarios/observe/event_log.hpp"
 #include "scenarios/observe/output_text.hpp"
@@ -58,7 +59,7 @@ result<void> rest(side& of, bool more, std::string line, std::vector<std::string
 }
 
 std::string text_of(const json& value) {
-  return value.is_string() ? value.get<std::string>() : value.dump();
+  return value.is_string() ? value.get<std::string>() : json_text(value);
 }
 
 /// Shortens an actor's name: 'home-3#0/2' becomes 'home-3/2', 'home-3#1' becomes 'home-3 (start
@@ -109,7 +110,7 @@ result<std::optional<divergence>> diff_histories(const std::filesystem::path& a,
 }
 
 std::string event_words(std::string_view line) {
-  const json event = json::parse(line, nullptr, false);
+  const json event = try_json(line);
   if (!event.is_object() || !event.contains("what")) return std::string(line);
   const std::string what = field(event, "what");
   if (what == "host_started" || what == "host_killed")
@@ -136,14 +137,14 @@ std::string event_words(std::string_view line) {
 }
 
 std::string event_time(std::string_view line) {
-  const json event = json::parse(line, nullptr, false);
+  const json event = try_json(line);
   if (!event.is_object() || !event.contains("time_ns") || !event["time_ns"].is_number_integer())
     return {};
   return time_text(duration(event["time_ns"].get<std::int64_t>()));
 }
 
 std::string host_changed(std::string_view line) {
-  const json event = json::parse(line, nullptr, false);
+  const json event = try_json(line);
   if (!event.is_object()) return {};
   const std::string what = field(event, "what");
   if (what != "host_started" && what != "host_killed") return {};
@@ -156,7 +157,7 @@ first_event first_effect(const divergence& at) {
   if (at.a.empty() || at.b.empty())
     return at.a.empty() ? first_event{true, at.b.front()} : first_event{false, at.a.front()};
   const auto time = [](const std::string& line) {
-    const json event = json::parse(line, nullptr, false);
+    const json event = try_json(line);
     const bool known =
         event.is_object() && event.contains("time_ns") && event["time_ns"].is_number_integer();
     return known ? event["time_ns"].get<std::int64_t>() : 0;

@@ -1,5 +1,6 @@
 #include "scenarios/compare/run_comparison.hpp"
 
+#include "kernels/base/json_text.hpp"
 #include "kernels/base/stats.hpp"
 #include "kernels/base/units.hpp"
 #include "scenarios/observe/output_text.hpp"
@@ -375,7 +376,7 @@ std::string to_json(const run_comparison& what) {
                              {"points", std::move(points)}});
   }
   out["notes"] = what.notes;
-  return out.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+  return clean_json_text(out, 2) + "\n";
 }
 
 } // namespace shoal::scenarios

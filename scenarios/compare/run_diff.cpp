@@ -1,5 +1,6 @@
 #include "scenarios/compare/run_diff.hpp"
 
+#include "kernels/base/json_text.hpp"
 #include "scenarios/observe/run_directory.hpp"
 #include "scenarios/record/provenance.hpp"
 #include "scenarios/record/study_directory.hpp"
@@ -241,7 +242,7 @@ std::string to_json(const run_difference& what) {
   const auto events = [](const std::vector<std::string>& lines) {
     json out = json::array();
     for (const std::string& line : lines) {
-      json one = json::parse(line, nullptr, false);
+      json one = try_json(line);
       out.push_back(one.is_discarded() ? json(line) : one);
     }
     return out;
@@ -278,7 +279,7 @@ std::string to_json(const run_difference& what) {
   for (const option_difference& one : what.options)
     out["options"].push_back({{"path", one.path}, {"a", text(one.a)}, {"b", text(one.b)}});
   out["notes"] = what.notes;
-  return out.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+  return clean_json_text(out, 2) + "\n";
 }
 
 } // namespace shoal::scenarios

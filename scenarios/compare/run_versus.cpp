@@ -1,6 +1,7 @@
 #include "scenarios/compare/run_versus.hpp"
 
 #include "kernels/base/check.hpp"
+#include "kernels/base/json_text.hpp"
 #include "kernels/base/stats.hpp"
 #include "kernels/base/student_t.hpp"
 #include "scenarios/observe/text_columns.hpp"
@@ -355,7 +356,7 @@ std::string to_json(const run_versus& what) {
                               {"against_first", std::move(differences)}});
   }
   out["notes"] = what.notes;
-  return out.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+  return clean_json_text(out, 2) + "\n";
 }
 
 } // namespace shoal::scenarios

@@ -1,5 +1,6 @@
 #include "scenarios/compare/trace_diff.hpp"
 
+#include "kernels/base/json_text.hpp"
 #include "kernels/base/stats.hpp"
 #include "kernels/base/units.hpp"
 #include "scenarios/compare/run_comparison.hpp"
@@ -374,7 +375,7 @@ std::string to_json(const trace_difference& what) {
   for (const auto& [left, right] : what.steps)
     out["steps"].push_back({{"epoch", left.epoch}, {"a", step(left)}, {"b", step(right)}});
   out["notes"] = what.notes;
-  return out.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+  return clean_json_text(out, 2) + "\n";
 }
 
 } // namespace shoal::scenarios

@@ -1,5 +1,7 @@
 #include "scenarios/compare/value_diff.hpp"
 
+#include "kernels/base/json_text.hpp"
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -31,14 +33,14 @@ void add(const std::string& path, const nlohmann::json& from, summary_values& ou
   } else if (from.is_null()) {
     out[path] = {};
   } else {
-    out[path].text = from.dump();
+    out[path].text = json_text(from);
   }
 }
 
 } // namespace
 
 result<summary_values> summary_values_of(std::string_view text) {
-  const nlohmann::json parsed = nlohmann::json::parse(text, nullptr, false);
+  const nlohmann::json parsed = try_json(text);
   if (parsed.is_discarded()) return failure{"not JSON: it is damaged or cut off"};
   if (!parsed.is_object()) return failure{"not a summary: expected a mapping"};
   summary_values out;

@@ -1,5 +1,6 @@
 #include "scenarios/experts/expert_report.hpp"
 
+#include "kernels/base/json_text.hpp"
 #include "kernels/base/stats.hpp"
 #include "kernels/learn/feed_forward.hpp"
 
@@ -175,37 +176,36 @@ result<program_outcome> run_experts(const std::string& name, const experts_optio
     chart.panels.push_back({"training loss, of the first", {std::move(curve)}});
     out.charts.emplace_back("loss.svg", std::move(chart));
   }
-  out.summary = json{
-      {"name", name},
-      {"seed", seed},
-      {"experts", f.experts},
-      {"hosts", what.hosts},
-      {"trainers", what.trainers},
-      {"steps", f.steps.size()},
-      {"virtual_seconds", seconds},
-      {"training_losses", what.timing ? json::array() : json(losses)},
-      {"evaluations", evaluations},
-      {"requests", f.calls},
-      {"requests_without_answer", f.calls_lost},
-      {"repeats_answered", f.repeats},
-      {"rows_unanswered", f.rows_unanswered},
-      {"steps_with_unanswered_rows", f.steps_unanswered},
-      {"step_seconds", spread_of(step_seconds)},
-      {"look_ups", f.look_ups},
-      {"look_up_seconds_of_a_step", spread_of(f.look_up_seconds)},
-      {"mean_staleness", f.mean_staleness()},
-      {"requests_of_a_backward_batch",
-       f.backward_batches > 0
-           ? static_cast<double>(f.backward_requests) / static_cast<double>(f.backward_batches)
-           : 0},
-      {"deaths", f.deaths},
-      {"experts_orphaned", f.experts_orphaned},
-      {"experts_revived", f.experts_revived},
-      {"experts_given_up", f.given_up},
-      {"experts_missing_at_the_end", f.experts_missing},
-      {"recovery_seconds", spread_of(f.recovery_seconds)},
-      {"bytes",
-       f.bytes}}.dump(2);
+  out.summary = json_text(json{{"name", name},
+                               {"seed", seed},
+                               {"experts", f.experts},
+                               {"hosts", what.hosts},
+                               {"trainers", what.trainers},
+                               {"steps", f.steps.size()},
+                               {"virtual_seconds", seconds},
+                               {"training_losses", what.timing ? json::array() : json(losses)},
+                               {"evaluations", evaluations},
+                               {"requests", f.calls},
+                               {"requests_without_answer", f.calls_lost},
+                               {"repeats_answered", f.repeats},
+                               {"rows_unanswered", f.rows_unanswered},
+                               {"steps_with_unanswered_rows", f.steps_unanswered},
+                               {"step_seconds", spread_of(step_seconds)},
+                               {"look_ups", f.look_ups},
+                               {"look_up_seconds_of_a_step", spread_of(f.look_up_seconds)},
+                               {"mean_staleness", f.mean_staleness()},
+                               {"requests_of_a_backward_batch",
+                                f.backward_batches > 0 ? static_cast<double>(f.backward_requests) /
+                                                             static_cast<double>(f.backward_batches)
+                                                       : 0},
+                               {"deaths", f.deaths},
+                               {"experts_orphaned", f.experts_orphaned},
+                               {"experts_revived", f.experts_revived},
+                               {"experts_given_up", f.given_up},
+                               {"experts_missing_at_the_end", f.experts_missing},
+                               {"recovery_seconds", spread_of(f.recovery_seconds)},
+                               {"bytes", f.bytes}},
+                          2);
   return out;
 }
 

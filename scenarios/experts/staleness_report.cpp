@@ -1,5 +1,6 @@
 #include "scenarios/experts/staleness_report.hpp"
 
+#include "kernels/base/json_text.hpp"
 #include "kernels/learn/image_ends.hpp"
 
 #include <fmt/format.h>
@@ -102,13 +103,12 @@ program_outcome run_staleness_study(const std::string& name, const staleness_stu
                     {"curve", curve}});
   }
   out.charts.emplace_back("convergence.svg", std::move(chart));
-  out.summary = json{
-      {"name", name},
-      {"seed", seed},
-      {"trainers", what.trainers},
-      {"updates", what.updates},
-      {"runs",
-       runs}}.dump(2);
+  out.summary = json_text(json{{"name", name},
+                               {"seed", seed},
+                               {"trainers", what.trainers},
+                               {"updates", what.updates},
+                               {"runs", runs}},
+                          2);
   return out;
 }
 

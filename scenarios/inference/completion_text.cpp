@@ -1,5 +1,7 @@
 #include "scenarios/inference/completion_text.hpp"
 
+#include "kernels/base/json_text.hpp"
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -13,7 +15,7 @@ namespace {
 using ordered_json = nlohmann::ordered_json;
 
 std::string text_of(const ordered_json& what) {
-  return what.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+  return clean_json_text(what);
 }
 
 ordered_json usage_of(std::size_t prompt, std::size_t completion) {
@@ -52,10 +54,10 @@ std::string completion_text::event(const std::string& piece, const char* finishe
   choice["logprobs"] = nullptr;
   choice["finish_reason"] = finished == nullptr ? ordered_json() : ordered_json(finished);
   ordered_json out{{"id", id_},
-           {"object", order_.chat ? "chat.completion.chunk" : "text_completion"},
-           {"created", created_},
-           {"model", model_},
-           {"choices", ordered_json::array({std::move(choice)})}};
+                   {"object", order_.chat ? "chat.completion.chunk" : "text_completion"},
+                   {"created", created_},
+                   {"model", model_},
+                   {"choices", ordered_json::array({std::move(choice)})}};
   if (order_.usage) out["usage"] = nullptr;
   return "data: " + text_of(out) + "\n\n";
 }
@@ -120,8 +122,10 @@ result<std::uint32_t> room_for(const completion_order& order, std::size_t prompt
 }
 
 std::string models_json(const std::string& model, bool one) {
-  const ordered_json each{{"id", model}, {"object", "model"}, {"created", 0}, {"owned_by", "shoal"}};
-  return text_of(one ? each : ordered_json{{"object", "list"}, {"data", ordered_json::array({each})}});
+  const ordered_json each{
+      {"id", model}, {"object", "model"}, {"created", 0}, {"owned_by", "shoal"}};
+  return text_of(one ? each
+                     : ordered_json{{"object", "list"}, {"data", ordered_json::array({each})}});
 }
 
 std::string news_event(const inference_news& news) {

@@ -1,5 +1,6 @@
 #include "scenarios/inference/completions_request.hpp"
 
+#include "kernels/base/json_text.hpp"
 #include "scenarios/observe/listen_address.hpp"
 
 #include <fmt/format.h>
@@ -90,7 +91,7 @@ public:
   void only(const char* field, const json& value) {
     const auto* at = find(field);
     if (at != nullptr && *at != value && !(at->is_structured() && at->empty()))
-      wrong(field, fmt::format("is not supported, except as {}", value.dump()));
+      wrong(field, fmt::format("is not supported, except as {}", json_text(value)));
   }
 
 private:
@@ -154,7 +155,7 @@ void read_prompt(field_reader& fields, std::string& into) {
 http_answer read_completion(std::string_view body, bool chat, const http_rules& rules) {
   if (body.size() > most_request_bytes)
     return http_refusal{413, fmt::format("a request has at most {} bytes", most_request_bytes)};
-  const auto all = json::parse(body, nullptr, false);
+  const auto all = try_json(body);
   if (all.is_discarded()) return http_refusal{400, "the body is no JSON"};
   if (!all.is_object()) return http_refusal{400, "the body is no JSON object"};
   field_reader fields(all);
@@ -216,10 +217,11 @@ std::string http_refusal::json() const {
   const auto or_null = [](const std::string& text) {
     return text.empty() ? nlohmann::json() : nlohmann::json(text);
   };
-  return nlohmann::json{
-      {"error",
-       {{"message", message}, {"type", type}, {"param", or_null(param)}, {"code", or_null(code)}}}}
-      .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return clean_json_text(nlohmann::json{{"error",
+                                         {{"message", message},
+                                          {"type", type},
+                                          {"param", or_null(param)},
+                                          {"code", or_null(code)}}}});
 }
 
 http_answer read_order(const http_order& from, const http_rules& rules) {

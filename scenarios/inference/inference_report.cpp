@@ -1,5 +1,6 @@
 #include "scenarios/inference/inference_report.hpp"
 
+#include "kernels/base/json_text.hpp"
 #include "kernels/learn/text_codec.hpp"
 #include "scenarios/schema/describe.hpp"
 
@@ -252,7 +253,7 @@ result<program_outcome> run_inference(const std::string& name, const inference_o
     summary["moves"] = figures->moves;
     summary["weakest_layer_of_optimum"] = figures->placement;
   }
-  out.summary = summary.dump(2);
+  out.summary = json_text(summary, 2);
   return out;
 }
 

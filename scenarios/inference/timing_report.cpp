@@ -1,3 +1,4 @@
+#include "kernels/base/json_text.hpp"
 #include "scenarios/inference/inference_report.hpp"
 
 #include <fmt/format.h>
@@ -89,22 +90,22 @@ result<program_outcome> run_inference_timing(const std::string& name, const infe
                                "bound of {:.2f}.\n",
                                steady, steady / bound, bound);
   }
-  out.summary = json{{"name", name},
-                     {"seed", seed},
-                     {"model", what.model},
-                     {"servers", swarm.servers.size()},
-                     {"clients", swarm.clients},
-                     {"finished", finished},
-                     {"tokens", figures->tokens},
-                     {"virtual_seconds", seconds},
-                     {"tokens_per_second", together},
-                     {"tokens_per_second_of_a_client", per_client},
-                     {"steady_tokens_per_second", steady},
-                     {"bound", bound},
-                     {"deaths", figures->deaths},
-                     {"servers_lost_in_use", figures->spans_lost},
-                     {"bytes", figures->bytes}}
-                    .dump(2);
+  out.summary = json_text(json{{"name", name},
+                               {"seed", seed},
+                               {"model", what.model},
+                               {"servers", swarm.servers.size()},
+                               {"clients", swarm.clients},
+                               {"finished", finished},
+                               {"tokens", figures->tokens},
+                               {"virtual_seconds", seconds},
+                               {"tokens_per_second", together},
+                               {"tokens_per_second_of_a_client", per_client},
+                               {"steady_tokens_per_second", steady},
+                               {"bound", bound},
+                               {"deaths", figures->deaths},
+                               {"servers_lost_in_use", figures->spans_lost},
+                               {"bytes", figures->bytes}},
+                          2);
   return out;
 }
 

@@ -1,3 +1,4 @@
+#include "kernels/base/json_text.hpp"
 #include "scenarios/inference/inference_report.hpp"
 
 #include <fmt/format.h>
@@ -103,20 +104,20 @@ result<program_outcome> run_prompt_tuning(const std::string& name, const inferen
       "a server in use, {} layer passes repeated. {} of {} losses equal the model's own.\n",
       losses[0].empty() ? 0 : losses[0].size() - 1, first, last, seconds, figures->deaths,
       figures->spans_lost, figures->replayed, same, finished);
-  out.summary = json{{"name", name},
-                     {"seed", seed},
-                     {"model", model->name},
-                     {"servers", swarm.servers.size()},
-                     {"clients", swarm.clients},
-                     {"finished", finished},
-                     {"losses", losses[0]},
-                     {"same_loss", same},
-                     {"virtual_seconds", seconds},
-                     {"deaths", figures->deaths},
-                     {"servers_lost_in_use", figures->spans_lost},
-                     {"layer_passes_repeated", figures->replayed},
-                     {"bytes", figures->bytes}}
-                    .dump(2);
+  out.summary = json_text(json{{"name", name},
+                               {"seed", seed},
+                               {"model", model->name},
+                               {"servers", swarm.servers.size()},
+                               {"clients", swarm.clients},
+                               {"finished", finished},
+                               {"losses", losses[0]},
+                               {"same_loss", same},
+                               {"virtual_seconds", seconds},
+                               {"deaths", figures->deaths},
+                               {"servers_lost_in_use", figures->spans_lost},
+                               {"layer_passes_repeated", figures->replayed},
+                               {"bytes", figures->bytes}},
+                          2);
   return out;
 }
 

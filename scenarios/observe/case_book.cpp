@@ -1,5 +1,7 @@
 #include "scenarios/observe/case_book.hpp"
 
+#include "kernels/base/json_text.hpp"
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -58,12 +60,12 @@ std::string to_json(const case_event& what) {
                              {"by", what.by},
                              {"text", what.text}};
   if (!what.proof.empty()) out["proof"] = what.proof;
-  return out.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  return clean_json_text(out);
 }
 
 result<case_event> case_event_from(std::string_view line) {
   try {
-    const auto from = nlohmann::json::parse(line);
+    const auto from = parse_json(line);
     case_event out;
     out.at = duration{from.at("at_ns").get<std::int64_t>()};
     from.at("member").get_to(out.member);

@@ -1,5 +1,7 @@
 #include "scenarios/observe/guard_book.hpp"
 
+#include "kernels/base/json_text.hpp"
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -54,12 +56,12 @@ std::string to_json(const guarded_round& what) {
   out["accusations"] = std::move(accusations);
   out["verdicts"] = std::move(verdicts);
   out["distances"] = std::move(distances);
-  return out.dump(-1, ' ', false, json::error_handler_t::replace);
+  return clean_json_text(out);
 }
 
 result<guarded_round> guarded_round_from(std::string_view line) {
   try {
-    const auto from = json::parse(line);
+    const auto from = parse_json(line);
     guarded_round out;
     out.at = duration{from.at("at_ns").get<std::int64_t>()};
     from.at("group").get_to(out.group);

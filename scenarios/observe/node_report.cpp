@@ -2,6 +2,7 @@
 
 #include "actors/averaging/observations.hpp"
 #include "actors/data/observations.hpp"
+#include "kernels/base/json_text.hpp"
 #include "kernels/base/whole_number.hpp"
 #include "scenarios/observe/output_text.hpp"
 
@@ -79,12 +80,12 @@ std::string to_json(const node_report& what) {
                  {"bans", std::move(bans)},
                  {"contribution", what.contribution}};
   // A name or a text of another host must not end the answer.
-  return out.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+  return clean_json_text(out, 2) + "\n";
 }
 
 result<node_report> node_report_from_json(std::string_view text) {
   try {
-    const auto from = json::parse(text);
+    const auto from = parse_json(text);
     node_report out;
     from.at("name").get_to(out.name);
     from.at("scenario").get_to(out.scenario);

@@ -1,6 +1,7 @@
 #include "scenarios/observe/summary.hpp"
 
 #include "actors/reasons.hpp"
+#include "kernels/base/json_text.hpp"
 #include "kernels/base/units.hpp"
 #include "scenarios/observe/output_text.hpp"
 
@@ -156,12 +157,12 @@ std::optional<std::string> optional_text(const json& from) {
 
 std::string to_json(const summary& what) {
   // A path may hold bytes that are not UTF-8; the file must be JSON all the same.
-  return as_json(what).dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+  return clean_json_text(as_json(what), 2) + "\n";
 }
 
 result<summary> summary_from_json(std::string_view from) {
   try {
-    const json in = json::parse(from);
+    const json in = parse_json(from);
     summary out;
     out.scenario = in.at("scenario").get<std::string>();
     out.seed = in.at("seed").get<std::uint64_t>();

@@ -1,5 +1,6 @@
 #include "scenarios/page/run_view.hpp"
 
+#include "kernels/base/json_text.hpp"
 #include "kernels/base/text_fields.hpp"
 #include "scenarios/observe/metrics.hpp"
 #include "scenarios/page/page_text.hpp"
@@ -458,9 +459,9 @@ void run_view::traffic(std::span<const sent_bytes> all) {
 
 void run_view::ended(std::string_view summary) {
   std::lock_guard lock(state_->guard);
-  const auto parsed = nlohmann::ordered_json::parse(summary, nullptr, false);
+  const auto parsed = try_ordered_json(summary);
   if (parsed.is_discarded()) return;
-  state_->summary_json = parsed.dump();
+  state_->summary_json = json_text(parsed);
   state_->run_state = state_->facts.made_by.interrupted ? "interrupted" : "ended";
 }
 

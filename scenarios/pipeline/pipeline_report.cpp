@@ -1,6 +1,7 @@
 #include "scenarios/pipeline/pipeline_report.hpp"
 
 #include "actors/pipeline/stage_peer.hpp"
+#include "kernels/base/json_text.hpp"
 #include "kernels/base/stats.hpp"
 #include "scenarios/pipeline/pipeline_swarm.hpp"
 #include "scenarios/pipeline/text_task.hpp"
@@ -204,37 +205,36 @@ result<program_outcome> run_pipeline(const std::string& name, const pipeline_opt
   json evaluations = json::array();
   for (const auto& each : points)
     evaluations.push_back({{"step", each.step}, {"held_out_loss", each.loss}});
-  out.summary = json{
-      {"name", name},
-      {"seed", seed},
-      {"stages", what.stages},
-      {"hosts", what.hosts},
-      {"trainers", what.trainers},
-      {"steps", f.steps},
-      {"virtual_seconds", seconds},
-      {"samples_per_second", rate},
-      {"samples_per_second_bound", f.bound},
-      {"evaluations", evaluations},
-      {"held_out_loss", task ? json(points.back().loss) : json()},
-      {"held_out_loss_of_one_machine", alone ? json(*alone) : json()},
-      {"training_losses", task ? json(f.losses) : json::array()},
-      {"samples_missing", f.samples_missing},
-      {"samples_repeated", f.samples_repeated},
-      {"split_steps", f.split_steps},
-      {"parts_of_batches_dropped", f.partial_batches},
-      {"tasks_failed", failures_of(f)},
-      {"gradients_computed_again", f.hops_repeated},
-      {"batches_reopened", f.batches_reopened},
-      {"gradients_dropped", f.gradients_dropped},
-      {"samples_dropped", f.samples_dropped},
-      {"deaths", f.deaths},
-      {"moves", f.moves},
-      {"states_downloaded", f.downloads},
-      {"state_bytes_downloaded", f.download_bytes},
-      {"hosts_at_the_end", f.hosts_at_end},
-      {"gradients_counted", f.tasks},
-      {"bytes",
-       f.bytes}}.dump(2);
+  out.summary = json_text(json{{"name", name},
+                               {"seed", seed},
+                               {"stages", what.stages},
+                               {"hosts", what.hosts},
+                               {"trainers", what.trainers},
+                               {"steps", f.steps},
+                               {"virtual_seconds", seconds},
+                               {"samples_per_second", rate},
+                               {"samples_per_second_bound", f.bound},
+                               {"evaluations", evaluations},
+                               {"held_out_loss", task ? json(points.back().loss) : json()},
+                               {"held_out_loss_of_one_machine", alone ? json(*alone) : json()},
+                               {"training_losses", task ? json(f.losses) : json::array()},
+                               {"samples_missing", f.samples_missing},
+                               {"samples_repeated", f.samples_repeated},
+                               {"split_steps", f.split_steps},
+                               {"parts_of_batches_dropped", f.partial_batches},
+                               {"tasks_failed", failures_of(f)},
+                               {"gradients_computed_again", f.hops_repeated},
+                               {"batches_reopened", f.batches_reopened},
+                               {"gradients_dropped", f.gradients_dropped},
+                               {"samples_dropped", f.samples_dropped},
+                               {"deaths", f.deaths},
+                               {"moves", f.moves},
+                               {"states_downloaded", f.downloads},
+                               {"state_bytes_downloaded", f.download_bytes},
+                               {"hosts_at_the_end", f.hosts_at_end},
+                               {"gradients_counted", f.tasks},
+                               {"bytes", f.bytes}},
+                          2);
   return out;
 }
 

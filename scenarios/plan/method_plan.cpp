@@ -1,5 +1,6 @@
 #include "scenarios/plan/method_plan.hpp"
 
+#include "kernels/base/json_text.hpp"
 #include "scenarios/methods/method.hpp"
 #include "scenarios/observe/output_text.hpp"
 #include "scenarios/plan/candidates.hpp"
@@ -297,7 +298,7 @@ std::string to_json(const method_plan& plan) {
                        {"has", row.memory->has}};
     out["rows"].push_back(std::move(one));
   }
-  return out.dump(2) + "\n";
+  return json_text(out, 2) + "\n";
 }
 
 } // namespace shoal::scenarios

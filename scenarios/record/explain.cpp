@@ -1,5 +1,6 @@
 #include "scenarios/record/explain.hpp"
 
+#include "kernels/base/json_text.hpp"
 #include "scenarios/observe/output_text.hpp"
 #include "scenarios/record/round_bound.hpp"
 #include "scenarios/record/run_files.hpp"
@@ -236,7 +237,7 @@ std::string to_json(const explanation& what) {
   out["where_the_time_went"] = shares_json(what.shares);
   out["others"] = json::array();
   for (const auto& other : what.others) out["others"].push_back(other.number);
-  return out.dump(2) + "\n";
+  return json_text(out, 2) + "\n";
 }
 
 result<std::vector<round_explanation>> explain_round(const std::filesystem::path& run,
@@ -349,7 +350,7 @@ std::string to_json(const std::vector<round_explanation>& rounds) {
                    {"where_the_time_went", shares_json(round.shares)},
                    {"last", std::move(last)}});
   }
-  return out.dump(2) + "\n";
+  return json_text(out, 2) + "\n";
 }
 
 } // namespace shoal::scenarios

@@ -1,6 +1,7 @@
 #include "scenarios/record/explain_case.hpp"
 
 #include "actors/trust/proof.hpp"
+#include "kernels/base/json_text.hpp"
 #include "scenarios/record/run_files.hpp"
 
 #include <fmt/format.h>
@@ -139,7 +140,7 @@ std::string to_json(const case_explanation& what) {
                                    {"statements", what.statements},
                                    {"proof", file.proof},
                                    {"checked", what.checked}};
-  return out.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  return clean_json_text(out, 2) + "\n";
 }
 
 } // namespace shoal::scenarios

@@ -1,5 +1,6 @@
 #include "scenarios/record/explain_experts.hpp"
 
+#include "kernels/base/json_text.hpp"
 #include "scenarios/record/run_files.hpp"
 
 #include <fmt/format.h>
@@ -133,7 +134,7 @@ std::string to_json(const expert_steps& what) {
     }
     out["slowest"].push_back(std::move(one));
   }
-  return out.dump(2) + "\n";
+  return json_text(out, 2) + "\n";
 }
 
 } // namespace shoal::scenarios

@@ -1,5 +1,6 @@
 #include "scenarios/record/explain_micro_batch.hpp"
 
+#include "kernels/base/json_text.hpp"
 #include "kernels/base/text_fields.hpp"
 #include "scenarios/record/run_files.hpp"
 
@@ -126,7 +127,7 @@ std::string to_json(const std::vector<explained_micro_batch>& all) {
                    {"done_seconds", to_seconds(one.done)},
                    {"tasks", std::move(tasks)}});
   }
-  return out.dump(2) + "\n";
+  return json_text(out, 2) + "\n";
 }
 
 } // namespace shoal::scenarios

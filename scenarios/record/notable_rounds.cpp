@@ -1,5 +1,6 @@
 #include "scenarios/record/notable_rounds.hpp"
 
+#include "kernels/base/json_text.hpp"
 #include "scenarios/record/run_files.hpp"
 
 #include <fmt/format.h>
@@ -76,7 +77,7 @@ std::string to_json(const notable_rounds_list& what) {
                    {"samples", round.samples},
                    {"begun_seconds", to_seconds(round.begun)},
                    {"lasted_seconds", to_seconds(round.lasted)}});
-  return out.dump(2) + "\n";
+  return json_text(out, 2) + "\n";
 }
 
 } // namespace shoal::scenarios

@@ -1,5 +1,6 @@
 #include "scenarios/record/run_files.hpp"
 
+#include "kernels/base/json_text.hpp"
 #include "kernels/base/text_fields.hpp"
 #include "scenarios/observe/event_log.hpp"
 #include "scenarios/observe/run_directory.hpp"
@@ -151,7 +152,7 @@ result<bool> read_json_lines(const fs::path& directory, std::string_view name,
         }))
       continue;
     try {
-      each(nlohmann::json::parse(line));
+      each(parse_json(line));
     } catch (const nlohmann::json::exception& error) {
       return failure{fmt::format("'{}': line {}: {}", file->string(), number, error.what())};
     }

@@ -1,5 +1,6 @@
 #include "scenarios/schema/json_schema.hpp"
 
+#include "kernels/base/json_text.hpp"
 #include "kernels/base/units_pattern.hpp"
 #include "scenarios/schema/rule_text.hpp"
 #include "scenarios/schema/values.hpp"
@@ -343,7 +344,7 @@ std::string json_schema() {
   // Keys that begin with x- are free: anchors have a place there.
   body["patternProperties"] = {{"^x-", true}};
   out.update(body);
-  return out.dump(2) + "\n";
+  return json_text(out, 2) + "\n";
 }
 
 } // namespace shoal::scenarios

@@ -1,6 +1,7 @@
 #include "scenarios/sweep/table.hpp"
 
 #include "kernels/base/check.hpp"
+#include "kernels/base/json_text.hpp"
 #include "kernels/base/stats.hpp"
 #include "kernels/base/student_t.hpp"
 #include "scenarios/observe/output_text.hpp"
@@ -275,7 +276,7 @@ std::string table_json(const sweep_plan& plan, const sweep_table& table) {
     }
     out["points"].push_back(std::move(point));
   }
-  return out.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+  return clean_json_text(out, 2) + "\n";
 }
 
 } // namespace shoal::scenarios

@@ -25,6 +25,7 @@
 #include <vector>
 
 #if SHOAL_WITH_LEARN
+#include "kernels/base/json_text.hpp"
 #include "kernels/learn/bigram.hpp"
 #include "kernels/learn/text_trunk.hpp"
 #include "kernels/learn/transformer.hpp"
@@ -352,11 +353,14 @@ workload_definition mixture_workload() {
   };
   out.describe_model = [](const workload_choice& of) {
     const auto& o = of.as<mixture_options>();
-    return nlohmann::json{{"layers", o.layers},   {"heads", o.heads},
-                          {"dim", o.dim},         {"context", o.context},
-                          {"experts", o.experts}, {"expert_layers", o.expert_layers},
-                          {"grid", sides_of(o)},  {"chosen", o.chosen}}
-        .dump();
+    return json_text(nlohmann::json{{"layers", o.layers},
+                                    {"heads", o.heads},
+                                    {"dim", o.dim},
+                                    {"context", o.context},
+                                    {"experts", o.experts},
+                                    {"expert_layers", o.expert_layers},
+                                    {"grid", sides_of(o)},
+                                    {"chosen", o.chosen}});
   };
   out.fingerprint = [](const workload_choice& of) {
     const auto& o = of.as<mixture_options>();

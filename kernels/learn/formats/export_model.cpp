@@ -1,5 +1,6 @@
 #include "kernels/learn/formats/export_model.hpp"
 
+#include "kernels/base/json_text.hpp"
 #include "kernels/base/whole_number.hpp"
 #include "kernels/learn/formats/safetensors.hpp"
 #include "kernels/learn/formats/whole_file.hpp"
@@ -22,7 +23,7 @@ using json = nlohmann::json;
 
 /// From the description in the checkpoint of the workload `albert`. Throws json::exception.
 model_config albert_of(const std::string& description) {
-  const auto found = json::parse(description);
+  const auto found = parse_json(description);
   hugging_face::albert_config out;
   for (const auto& [name, to] : {std::pair{"vocabulary", &out.vocabulary},
                                  {"embedding", &out.embedding},

@@ -1,6 +1,7 @@
 #include "kernels/learn/formats/import_model.hpp"
 
 #include "kernels/base/digest.hpp"
+#include "kernels/base/json_text.hpp"
 #include "kernels/learn/formats/export_model.hpp"
 #include "kernels/learn/formats/model_config.hpp"
 #include "kernels/learn/formats/model_weights.hpp"
@@ -35,12 +36,12 @@ result<void> same_sizes(const model_config& file, const model_config& wanted) {
   if (model_type(file) != model_type(wanted))
     return failure{"is of type " + std::string(model_type(file)) + "; the scenario's model is of " +
                    std::string(model_type(wanted))};
-  const auto there = nlohmann::json::parse(model_config_json(file)),
-             here = nlohmann::json::parse(model_config_json(wanted));
+  const auto there = parse_json(model_config_json(file)),
+             here = parse_json(model_config_json(wanted));
   for (const auto& [key, value] : here.items())
     if (!decides_nothing(key) && there.at(key) != value)
-      return failure{"has " + key + " " + there.at(key).dump() + "; the scenario's model has " +
-                     value.dump()};
+      return failure{"has " + key + " " + json_text(there.at(key)) + "; the scenario's model has " +
+                     json_text(value)};
   return {};
 }
 

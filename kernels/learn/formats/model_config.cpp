@@ -1,5 +1,6 @@
 #include "kernels/learn/formats/model_config.hpp"
 
+#include "kernels/base/json_text.hpp"
 #include "kernels/base/whole_number.hpp"
 #include "kernels/learn/formats/json_words.hpp"
 #include "kernels/learn/formats/whole_file.hpp"
@@ -72,7 +73,7 @@ public:
   /// Refuses a key with another value than the one that Shoal's model has.
   void only(const char* key, const ordered_json& value) {
     if (has(key) && file_.at(key) != value)
-      refuse("has " + std::string(key) + " other than " + value.dump() +
+      refuse("has " + std::string(key) + " other than " + json_text(value) +
              ", which is not supported");
   }
   void divides(const char* heads, std::int64_t count, const char* width, std::int64_t size) {
@@ -382,7 +383,7 @@ result<model_config> parse_model_config(std::string_view text, const std::string
     return failure{"model: '" + name + "' " + why};
   };
   try {
-    const auto file = ordered_json::parse(text);
+    const auto file = parse_ordered_json(text);
     if (!file.is_object() || !file.contains("model_type"))
       return refused("is no config.json of a model: it has no model_type");
     const auto& type = file.at("model_type").get_ref<const std::string&>();
@@ -414,7 +415,7 @@ result<model_config> load_model_config(const std::filesystem::path& path) {
 }
 
 std::string model_config_json(const model_config& config) {
-  return std::visit([](const auto& c) { return json_of(c); }, config).dump(2) + "\n";
+  return json_text(std::visit([](const auto& c) { return json_of(c); }, config), 2) + "\n";
 }
 
 std::string_view model_type(const model_config& config) {

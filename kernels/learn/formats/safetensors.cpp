@@ -1,5 +1,6 @@
 #include "kernels/learn/formats/safetensors.hpp"
 
+#include "kernels/base/json_text.hpp"
 #include "kernels/base/whole_number.hpp"
 #include "kernels/learn/formats/json_words.hpp"
 #include "kernels/learn/formats/whole_file.hpp"
@@ -204,7 +205,8 @@ result<void> safetensors::read_header() {
           return true;
         });
     if (!repeated.empty())
-      return refused("is no safetensors file: it has the tensor '" + shown_name(repeated) + "' twice");
+      return refused("is no safetensors file: it has the tensor '" + shown_name(repeated) +
+                     "' twice");
     for (const auto& [name, entry] : header.items()) {
       if (name == metadata_key) {
         if (!entry.is_object()) return refused("has __metadata__ that is no JSON object");
@@ -217,8 +219,8 @@ result<void> safetensors::read_header() {
       tensors_.push_back(*std::move(tensor));
     }
   } catch (const json::exception& error) {
-    return refused("has a header that cannot be understood (" + shown_name(json_words(error.what())) +
-                   "); take another file");
+    return refused("has a header that cannot be understood (" +
+                   shown_name(json_words(error.what())) + "); take another file");
   }
 
   std::sort(tensors_.begin(), tensors_.end(), [](const auto& a, const auto& b) {
@@ -317,7 +319,7 @@ result<void> write_safetensors(const std::filesystem::path& path,
     end += *bytes;
   }
   // Invalid UTF-8 in a note is replaced and throws nothing.
-  auto text = header.dump(-1, ' ', false, json::error_handler_t::replace);
+  auto text = clean_json_text(header);
   text.resize((text.size() + 7) / 8 * 8, ' ');
   const std::uint64_t length = text.size();
   std::vector<std::span<const std::byte>> parts{std::as_bytes(std::span(&length, 1)),

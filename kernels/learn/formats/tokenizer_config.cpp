@@ -1,5 +1,6 @@
 #include "kernels/learn/formats/tokenizer_config.hpp"
 
+#include "kernels/base/json_text.hpp"
 #include "kernels/learn/tokenizer/special_tokens.hpp"
 
 #include <nlohmann/json.hpp>
@@ -34,7 +35,7 @@ std::string tokenizer_config_json(const tokenizer_description& of, std::int64_t 
                         {"rstrip", each.strip_right},      {"normalized", each.normalized}};
       break;
     }
-  return out.dump(2) + "\n";
+  return json_text(out, 2) + "\n";
 }
 
 } // namespace shoal::learn

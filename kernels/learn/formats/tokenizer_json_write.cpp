@@ -1,3 +1,4 @@
+#include "kernels/base/json_text.hpp"
 #include "kernels/learn/formats/tokenizer_json.hpp"
 #include "kernels/learn/formats/tokenizer_regexes.hpp"
 
@@ -166,7 +167,7 @@ std::string tokenizer_json(const tokenizer_description& of) {
                  {"post_processor", post_processor_json(of)},
                  {"decoder", std::move(decoder)},
                  {"model", std::visit([](const auto& model) { return json_of(model); }, of.model)}};
-  return out.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
+  return clean_json_text(out) + "\n";
 }
 
 } // namespace shoal::learn

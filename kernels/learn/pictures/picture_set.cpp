@@ -1,6 +1,7 @@
 #include "kernels/learn/pictures/picture_set.hpp"
 
 #include "kernels/base/check.hpp"
+#include "kernels/base/json_text.hpp"
 #include "kernels/base/rng.hpp"
 #include "kernels/learn/formats/tokenizer_json.hpp"
 #include "kernels/learn/formats/whole_file.hpp"
@@ -59,7 +60,7 @@ result<read_header> take_header(std::string_view& text, const std::string& name,
   if (size > text.size()) return failure{"it ends in its header"};
   read_header out;
   try {
-    const auto header = json::parse(text.substr(0, size));
+    const auto header = parse_json(text.substr(0, size));
     out.grid = {header.at("patch").get<std::size_t>(), header.at("side").get<std::size_t>(),
                 header.at("codes").get<std::size_t>()};
     if (header.contains("codebook")) {
@@ -166,7 +167,7 @@ std::string text_of(const picture_set& set) {
               {"held_out", set.held_out}, {"tokenizer", set.words_json}};
   if (names_kind(set))
     header["codebook"] = {{"kind", set.coder->kind()}, {"sizes", set.coder->sizes()}};
-  const auto text = header.dump();
+  const auto text = json_text(header);
   std::string out;
   put(out, static_cast<std::uint64_t>(text.size()));
   out += text;
