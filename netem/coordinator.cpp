@@ -4,6 +4,7 @@
 #include "netem/thread_sanitizer.hpp"
 
 #include <caf/actor_cast.hpp>
+#include <caf/logger.hpp>
 #include <caf/scheduled_actor.hpp>
 #include <caf/sec.hpp>
 #include <caf/system_messages.hpp>
@@ -156,6 +157,13 @@ event_handle coordinator::at(duration when, std::function<void()> action) {
   auto handle = events_.push(std::move(what));
   events_changed_.notify_one();
   return handle;
+}
+
+void coordinator::arrive_at(duration when, std::uint32_t number) {
+  when = std::max(when, now());
+  std::lock_guard guard(mutex_);
+  events_.push_arrival(when, number);
+  events_changed_.notify_one();
 }
 
 bool coordinator::cancel(event_handle handle) {
@@ -316,6 +324,11 @@ void coordinator::resume(caf::resumable* job, unit& on) {
   }
 }
 
+void coordinator::arrived(std::uint32_t number) {
+  const work_meter meter(no_host, virtual_now_);
+  if (arrived_) arrived_(number);
+}
+
 void coordinator::deliver(event& what) {
   if (what.action) {
     const work_meter meter(no_host, virtual_now_);
@@ -336,6 +349,9 @@ void coordinator::deliver(event& what) {
 }
 
 void coordinator::drain() {
+  // With a logger, CAF notes under a lock before and after each message which actor is running. It
+  // sets the logger of this thread at each spawn, though nothing is logged.
+  caf::logger::set_current_actor_system(nullptr);
   while (!jobs_.empty()) {
     auto* job = jobs_.front();
     jobs_.pop_front();
@@ -366,8 +382,12 @@ duration coordinator::run(duration limit) {
         virtual_now_ = limit.count();
         break;
       }
+      virtual_now_ = std::max(virtual_now_.load(), next.count());
+      if (const auto number = events_.pop_arrival()) {
+        arrived(*number);
+        continue;
+      }
       auto what = events_.pop();
-      virtual_now_ = std::max(virtual_now_.load(), what.when.count());
       deliver(what);
     }
     return now();
@@ -384,6 +404,11 @@ duration coordinator::run(duration limit) {
       continue;
     }
     if (events_.empty()) continue;
+    if (const auto number = events_.pop_arrival()) {
+      lock.unlock();
+      arrived(*number);
+      continue;
+    }
     auto what = events_.pop();
     lock.unlock();
     deliver(what);

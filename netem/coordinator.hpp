@@ -105,6 +105,12 @@ public:
   /// Runs `action` as if host `host` did it. Actors that it spawns live on that host.
   void as_host(host_index host, const std::function<void()>& action);
 
+  /// Sets the hook that runs for each arrival that came to its time.
+  void on_arrival(std::function<void(std::uint32_t number)> hook) { arrived_ = std::move(hook); }
+  /// Runs the arrival hook with `number` at `when`; at once if `when` is past. An arrival cannot be
+  /// cancelled, and costs less than at().
+  void arrive_at(duration when, std::uint32_t number);
+
   /// Sets a hook that runs when all work of an instant is done, before time moves on.
   void before_time_moves(std::function<void()> hook) { hook_ = std::move(hook); }
   /// Sets a hook that runs when a scheduled message (a timer) is delivered to an actor.
@@ -168,6 +174,7 @@ private:
   void make_ready(caf::resumable* job);
   void resume(caf::resumable* job, unit& on);
   void deliver(event& what);
+  void arrived(std::uint32_t number);
   /// Runs ready jobs until none is left. Virtual time only.
   void drain();
   void work(std::size_t worker); // the loop of a worker thread
@@ -193,6 +200,7 @@ private:
   std::vector<std::thread> workers_;
 
   std::function<void()> hook_;
+  std::function<void(std::uint32_t)> arrived_;
   std::function<void(caf::actor_id, const caf::type_erased_tuple&)> timer_hook_;
   std::function<void(host_index, const caf::strong_actor_ptr&)> born_;
   std::function<void(caf::actor_id)> ended_;

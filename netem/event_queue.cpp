@@ -31,6 +31,12 @@ event_handle event_queue::push(event&& what) {
   return (std::uint64_t{place.generation} << 32) | index;
 }
 
+void event_queue::push_arrival(duration when, std::uint32_t number) {
+  heap_.push_back({when.count(), sequence_++, number, arrival});
+  sift_up(heap_.size() - 1);
+  ++live_;
+}
+
 std::optional<event> event_queue::take(event_handle handle) {
   auto index = static_cast<std::uint32_t>(handle);
   auto generation = static_cast<std::uint32_t>(handle >> 32);
@@ -54,6 +60,7 @@ std::vector<event> event_queue::take_all() {
   for (std::uint32_t index = 0; index < slots_.size(); ++index)
     if (slots_[index].live) out.push_back(release(index));
   heap_.clear();
+  live_ = 0;
   return out;
 }
 
@@ -70,7 +77,7 @@ event event_queue::release(std::uint32_t index) {
   auto out = std::move(place.content);
   place.content.action = nullptr; // a moved-from function may keep its content
   place.live = false;
-  ++place.generation;
+  if (++place.generation == arrival) ++place.generation;
   free_.push_back(index);
   --live_;
   return out;
@@ -79,8 +86,7 @@ event event_queue::release(std::uint32_t index) {
 void event_queue::drop_cancelled() {
   // Without this step, timers of answered requests would stay until their time comes.
   if (heap_.size() <= 64 || live_ >= heap_.size() / 2) return;
-  std::erase_if(heap_,
-                [this](const entry& e) { return slots_[e.slot].generation != e.generation; });
+  std::erase_if(heap_, [this](const entry& e) { return cancelled(e); });
   for (auto at = heap_.size() / 4 + 1; at-- > 0;) sift_down(at);
 }
 
@@ -116,15 +122,23 @@ void event_queue::drop_first() {
   heap_.front() = heap_.back();
   heap_.pop_back();
   sift_down(0);
-  if (!heap_.empty()) __builtin_prefetch(&slots_[heap_.front().slot]);
+  if (!heap_.empty() && heap_.front().generation != arrival)
+    __builtin_prefetch(&slots_[heap_.front().slot]);
 }
 
 duration event_queue::next_time() {
   SHOAL_CHECK(!empty(), "next_time() of an empty queue");
-  // Without cancelled entries, every slot is live.
-  while (heap_.size() != live_ && slots_[heap_.front().slot].generation != heap_.front().generation)
-    drop_first();
+  // Without cancelled entries, every entry is live.
+  while (heap_.size() != live_ && cancelled(heap_.front())) drop_first();
   return duration{heap_.front().when};
+}
+
+std::optional<std::uint32_t> event_queue::pop_arrival() {
+  if (heap_.front().generation != arrival) return std::nullopt;
+  const auto number = heap_.front().slot;
+  drop_first();
+  --live_;
+  return number;
 }
 
 event event_queue::pop() {

@@ -2,6 +2,9 @@
 // pushed first comes first, so a seed determines the history. Entries can be cancelled; a cancelled
 // entry is dropped without moving time. take() returns the event instead of destroying it here. The
 // event may hold the last reference to an actor, whose end can push further events.
+//
+// Most events are arrivals of messages. An arrival is a number alone, and nothing cancels it, so it
+// has no slot.
 #pragma once
 
 #include "kernels/base/units.hpp"
@@ -33,6 +36,7 @@ struct event {
 class event_queue {
 public:
   event_handle push(event&& what);
+  void push_arrival(duration when, std::uint32_t number);
   /// Returns nothing if the event was delivered or taken before. Complexity: amortized O(log
   /// size()).
   std::optional<event> take(event_handle handle);
@@ -45,11 +49,15 @@ public:
   std::size_t size() const noexcept { return live_; }
   /// Requires: !empty().
   duration next_time();
-  /// Requires: !empty().
+  /// Takes the first event if it is an arrival. Requires: next_time() was called since the last
+  /// other call.
+  std::optional<std::uint32_t> pop_arrival();
+  /// Requires: !empty(), and the first event is no arrival.
   event pop();
 
 private:
   static constexpr std::uint32_t none = 0xffffffff;
+  static constexpr std::uint32_t arrival = 0; // in place of a generation
   struct slot {
     event content;
     std::uint32_t generation = 1;
@@ -59,13 +67,17 @@ private:
   struct entry {
     std::int64_t when;
     std::uint64_t sequence;
-    std::uint32_t slot;
+    std::uint32_t slot; // or the number of an arrival
     std::uint32_t generation;
+    // Without branches, because a heap's comparisons cannot be predicted.
     bool operator<(const entry& other) const noexcept {
-      return when != other.when ? when < other.when : sequence < other.sequence;
+      return (when < other.when) | ((when == other.when) & (sequence < other.sequence));
     }
   };
 
+  bool cancelled(const entry& what) const {
+    return what.generation != arrival && slots_[what.slot].generation != what.generation;
+  }
   event release(std::uint32_t index);
   void drop_cancelled();
   void sift_up(std::size_t at);

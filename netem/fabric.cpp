@@ -27,6 +27,7 @@ fabric_state::fabric_state(caf::actor_system& in, fabric_options chosen)
   clock.on_actor(
       [this](host_index host, const caf::strong_actor_ptr& actor) { actor_born(host, actor); },
       [this](caf::actor_id id) { actor_ended(id); });
+  clock.on_arrival([this](std::uint32_t message) { arrive(message); });
   clock.before_time_moves([this] { settle(); });
   clock.on_timer([this](caf::actor_id id, const caf::type_erased_tuple& content) {
     timer_delivered(id, content);
@@ -54,6 +55,7 @@ fabric::~fabric() {
   s.clock.stop();
   s.link->store(nullptr);
   s.clock.on_actor({}, {});
+  s.clock.on_arrival({});
   s.clock.before_time_moves({});
   s.clock.on_timer({});
 }
@@ -242,8 +244,7 @@ void fabric_state::arrive_small(std::uint32_t number, duration delay) {
   const auto& message = messages[number];
   const auto at = small_messages.in_order(pair_of(message.from.host, message.to.host),
                                           message.left + delay, clock.now());
-  // The capture is small enough for std::function not to allocate.
-  clock.at(at, [this, number] { arrive(number); });
+  clock.arrive_at(at, number);
 }
 
 void fabric_state::arrive(std::uint32_t number) {

@@ -154,7 +154,7 @@ public:
     in_.blocked_pair_of(from, to, relay);
   }
   void arrives(std::uint32_t message, duration at) override {
-    in_.clock.at(at, [in = &in_, message] { in->arrive(message); });
+    in_.clock.arrive_at(at, message);
   }
   void lost(std::uint32_t message) override { in_.lose(message, count_, here_); }
   void ended(std::unique_ptr<transfer_record> what) override { here_.report(std::move(what)); }
