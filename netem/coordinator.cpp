@@ -81,7 +81,7 @@ void event_clock::set_request_timeout(time_point when, caf::abstract_actor* self
   what.element =
       caf::make_mailbox_element(nullptr, id, {}, caf::make_error(caf::sec::request_timeout));
   what.owner = self->id();
-  std::lock_guard guard(owner_.mutex_);
+  const auto guard = owner_.lock();
   owner_.requests_[request_key(self->id(), id)] = owner_.events_.push(std::move(what));
   owner_.events_changed_.notify_one();
 }
@@ -109,7 +109,7 @@ void event_clock::schedule_message(time_point, caf::group, caf::strong_actor_ptr
 
 void event_clock::cancel_all() {
   std::vector<event> dropped;
-  std::lock_guard guard(owner_.mutex_); // released before the dropped events are destroyed
+  const auto guard = owner_.lock(); // released before the dropped events are destroyed
   dropped = owner_.events_.take_all();
   owner_.requests_.clear();
 }
@@ -144,7 +144,7 @@ duration coordinator::now() const noexcept {
 }
 
 void coordinator::push(event&& what) {
-  std::lock_guard guard(mutex_);
+  const auto guard = lock();
   events_.push(std::move(what));
   events_changed_.notify_one();
 }
@@ -153,7 +153,7 @@ event_handle coordinator::at(duration when, std::function<void()> action) {
   event what;
   what.when = std::max(when, now());
   what.action = std::move(action);
-  std::lock_guard guard(mutex_);
+  const auto guard = lock();
   auto handle = events_.push(std::move(what));
   events_changed_.notify_one();
   return handle;
@@ -161,14 +161,14 @@ event_handle coordinator::at(duration when, std::function<void()> action) {
 
 void coordinator::arrive_at(duration when, std::uint32_t number) {
   when = std::max(when, now());
-  std::lock_guard guard(mutex_);
+  const auto guard = lock();
   events_.push_arrival(when, number);
   events_changed_.notify_one();
 }
 
 bool coordinator::cancel(event_handle handle) {
   std::optional<event> dropped;
-  std::lock_guard guard(mutex_); // released before the dropped event is destroyed
+  const auto guard = lock(); // released before the dropped event is destroyed
   dropped = events_.take(handle);
   return dropped.has_value();
 }
@@ -183,14 +183,14 @@ void coordinator::as_host(host_index host, const std::function<void()>& action) 
 }
 
 host_index coordinator::host_of(caf::actor_id id) const {
-  std::lock_guard guard(mutex_);
+  const auto guard = lock();
   if (id >= hosts_.size() || hosts_[id] == never_seen) return no_host;
   return hosts_[id];
 }
 
 void coordinator::answered(caf::actor_id requester, caf::message_id response) {
   std::optional<event> dropped;
-  std::lock_guard guard(mutex_); // released before the dropped event is destroyed
+  const auto guard = lock(); // released before the dropped event is destroyed
   auto found = requests_.find(request_key(requester, response));
   if (found == requests_.end()) return;
   dropped = events_.take(found->second);
@@ -199,7 +199,7 @@ void coordinator::answered(caf::actor_id requester, caf::message_id response) {
 
 void coordinator::forget_timers(caf::actor_id id) {
   std::vector<event> dropped;
-  std::lock_guard guard(mutex_); // released before the dropped events are destroyed
+  const auto guard = lock(); // released before the dropped events are destroyed
   dropped = events_.take_owned(id);
   for (auto& what : dropped)
     if (what.element->mid.is_response()) requests_.erase(request_key(id, what.element->mid));
@@ -210,7 +210,7 @@ bool coordinator::is_local(const caf::strong_actor_ptr& actor) {
 }
 
 std::size_t coordinator::pending_events() const {
-  std::lock_guard guard(mutex_);
+  const auto guard = lock();
   return events_.size();
 }
 
@@ -219,7 +219,7 @@ void coordinator::enqueue(caf::resumable* job) {
   host_index born_on = never_seen;
   caf::scheduled_actor* actor = nullptr;
   {
-    std::lock_guard guard(mutex_);
+    const auto guard = lock();
     if (job->subtype() == caf::resumable::scheduled_actor) {
       actor = static_cast<caf::scheduled_actor*>(job);
       if (actor->id() >= hosts_.size()) hosts_.resize(actor->id() + 1, never_seen);
@@ -234,7 +234,7 @@ void coordinator::enqueue(caf::resumable* job) {
   // lock, since the fabric calls this class under its own lock.
   if (born_on < never_seen && born_) born_(born_on, caf::strong_actor_ptr{actor->ctrl()});
   {
-    std::lock_guard guard(mutex_);
+    const auto guard = lock();
     make_ready(job);
   }
   if (mode_ == time_mode::wall_clock) work_ready_.notify_one();
@@ -251,7 +251,7 @@ void coordinator::make_ready(caf::resumable* job) {
 }
 
 void coordinator::hold(host_index host) {
-  std::lock_guard guard(mutex_);
+  const auto guard = lock();
   if (!held_.try_emplace(host).second) return;
   auto all = std::exchange(jobs_, {});
   for (auto* job : all) make_ready(job);
@@ -259,7 +259,7 @@ void coordinator::hold(host_index host) {
 
 void coordinator::release(host_index host) {
   {
-    std::lock_guard guard(mutex_);
+    const auto guard = lock();
     const auto found = held_.find(host);
     if (found == held_.end()) return;
     jobs_.insert(jobs_.end(), found->second.begin(), found->second.end());
@@ -270,10 +270,11 @@ void coordinator::release(host_index host) {
 
 void coordinator::resume(caf::resumable* job, unit& on) {
   caf::actor_id id = 0;
+  host_index host = no_host;
   if (job->subtype() == caf::resumable::scheduled_actor) {
     auto* actor = static_cast<caf::scheduled_actor*>(job);
     id = actor->id();
-    running_host = host_of(id);
+    host = running_host = host_of(id);
     // CAF's first resume makes the behavior and then handles a message, which may have come
     // meanwhile.
     if (!actor->getf(caf::abstract_actor::is_initialized_flag)) actor->activate(&on);
@@ -293,8 +294,6 @@ void coordinator::resume(caf::resumable* job, unit& on) {
     after_arrival();
     if (next != nullptr && next->mid.is_response()) answered(id, next->mid);
   }
-  auto host = id == 0 ? no_host : host_of(id);
-  running_host = host;
   ++resumed_;
   auto how = [&] {
     const work_meter meter(host, virtual_now_);
@@ -303,7 +302,7 @@ void coordinator::resume(caf::resumable* job, unit& on) {
   running_host = no_host;
   switch (how) {
   case caf::resumable::resume_later: {
-    std::lock_guard guard(mutex_);
+    const auto guard = lock();
     make_ready(job);
     if (mode_ == time_mode::wall_clock) work_ready_.notify_one();
     break;
@@ -337,7 +336,7 @@ void coordinator::deliver(event& what) {
   }
   auto lives_on = what.owner == 0 ? no_host : host_of(what.owner);
   if (what.owner != 0 && what.element->mid.is_response()) {
-    std::lock_guard guard(mutex_);
+    const auto guard = lock();
     requests_.erase(request_key(what.owner, what.element->mid));
   }
   if (timer_hook_ && lives_on != no_host) timer_hook_(what.owner, what.element->content());
@@ -371,7 +370,7 @@ duration coordinator::run(duration limit) {
     for (;;) {
       drain();
       if (stop_) break;
-      if (hook_) {
+      if (hook_ && std::exchange(hook_due_, false)) {
         const work_meter meter(no_host, virtual_now_);
         hook_();
       }
@@ -382,7 +381,7 @@ duration coordinator::run(duration limit) {
         virtual_now_ = limit.count();
         break;
       }
-      virtual_now_ = std::max(virtual_now_.load(), next.count());
+      virtual_now_.store(std::max(now(), next).count(), std::memory_order_relaxed);
       if (const auto number = events_.pop_arrival()) {
         arrived(*number);
         continue;
@@ -457,7 +456,7 @@ void coordinator::start() {
 
 void coordinator::stop() {
   {
-    std::lock_guard guard(mutex_);
+    const auto guard = lock();
     closing_ = true;
   }
   work_ready_.notify_all();

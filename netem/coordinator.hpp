@@ -111,8 +111,11 @@ public:
   /// cancelled, and costs less than at().
   void arrive_at(duration when, std::uint32_t number);
 
-  /// Sets a hook that runs when all work of an instant is done, before time moves on.
+  /// Sets a hook that runs when all work of an instant is done, before time moves on. In virtual
+  /// time the hook runs only after a call of instant_changed().
   void before_time_moves(std::function<void()> hook) { hook_ = std::move(hook); }
+  /// Requires: virtual time.
+  void instant_changed() noexcept { hook_due_ = true; }
   /// Sets a hook that runs when a scheduled message (a timer) is delivered to an actor.
   void on_timer(std::function<void(caf::actor_id, const caf::type_erased_tuple&)> hook) {
     timer_hook_ = std::move(hook);
@@ -168,6 +171,11 @@ private:
     coordinator* owner_;
   };
 
+  /// Locks mutex_ on the wall clock. In virtual time one thread does everything.
+  std::unique_lock<std::mutex> lock() const {
+    return mode_ == time_mode::wall_clock ? std::unique_lock(mutex_)
+                                          : std::unique_lock<std::mutex>();
+  }
   void push(event&& what);
   /// Cancels the timer of a request that was answered. CAF never drops such timers.
   void answered(caf::actor_id requester, caf::message_id response);
@@ -200,6 +208,7 @@ private:
   std::vector<std::thread> workers_;
 
   std::function<void()> hook_;
+  bool hook_due_ = false;
   std::function<void(std::uint32_t)> arrived_;
   std::function<void(caf::actor_id, const caf::type_erased_tuple&)> timer_hook_;
   std::function<void(host_index, const caf::strong_actor_ptr&)> born_;

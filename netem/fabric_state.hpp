@@ -162,6 +162,8 @@ public:
     // On the wall clock, no hook runs between two instants.
     if (in_.clock.mode() == time_mode::wall_clock)
       in_.clock.at(in_.clock.now(), [in = &in_] { in->settle(); });
+    else
+      in_.clock.instant_changed();
   }
 
 private:
