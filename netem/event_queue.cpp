@@ -3,6 +3,7 @@
 #include "kernels/base/check.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 namespace shoal::netem {
@@ -17,8 +18,7 @@ event_handle event_queue::push(event&& what) {
     free_.pop_back();
   }
   auto& place = slots_[index];
-  heap_.push_back({what.when.count(), sequence_++, index, place.generation});
-  sift_up(heap_.size() - 1);
+  add(what.when, index, place.generation);
   if (auto owner = what.owner; owner != 0) {
     if (owner >= first_of_.size()) first_of_.resize(owner + 1, none);
     place.next = first_of_[owner];
@@ -32,8 +32,7 @@ event_handle event_queue::push(event&& what) {
 }
 
 void event_queue::push_arrival(duration when, std::uint32_t number) {
-  heap_.push_back({when.count(), sequence_++, number, arrival});
-  sift_up(heap_.size() - 1);
+  add(when, number, arrival);
   ++live_;
 }
 
@@ -59,8 +58,9 @@ std::vector<event> event_queue::take_all() {
   std::vector<event> out;
   for (std::uint32_t index = 0; index < slots_.size(); ++index)
     if (slots_[index].live) out.push_back(release(index));
-  heap_.clear();
-  live_ = 0;
+  for (auto& bucket : buckets_) bucket.clear();
+  filled_ = 0;
+  live_ = entries_ = used_ = 0;
   return out;
 }
 
@@ -83,67 +83,98 @@ event event_queue::release(std::uint32_t index) {
   return out;
 }
 
+// -- the radix heap -------------------------------------------------------------------------------
+
+void event_queue::add(duration when, std::uint32_t slot, std::uint32_t generation) {
+  const auto counted = std::max(when.count(), last_);
+  put({counted, slot, generation});
+  ++entries_;
+  if (next_) next_ = std::min(*next_, duration{counted});
+}
+
+void event_queue::put(const entry& what) {
+  const auto bucket = static_cast<std::size_t>(
+      std::bit_width(static_cast<std::uint64_t>(what.when) ^ static_cast<std::uint64_t>(last_)));
+  buckets_[bucket].push_back(what);
+  filled_ |= std::uint64_t{1} << bucket;
+}
+
 void event_queue::drop_cancelled() {
+  next_.reset();
   // Without this step, timers of answered requests would stay until their time comes.
-  if (heap_.size() <= 64 || live_ >= heap_.size() / 2) return;
-  std::erase_if(heap_, [this](const entry& e) { return cancelled(e); });
-  for (auto at = heap_.size() / 4 + 1; at-- > 0;) sift_down(at);
+  if (entries_ <= 64 || live_ >= entries_ / 2) return;
+  for (std::size_t bucket = 0; bucket < buckets_.size(); ++bucket) drop_cancelled(bucket);
 }
 
-void event_queue::sift_up(std::size_t at) {
-  auto moving = heap_[at];
-  while (at > 0) {
-    auto parent = (at - 1) / 4;
-    if (!(moving < heap_[parent])) break;
-    heap_[at] = heap_[parent];
-    at = parent;
+void event_queue::drop_cancelled(std::size_t bucket) {
+  auto& all = buckets_[bucket];
+  if (bucket == 0) {
+    all.erase(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(used_));
+    used_ = 0;
   }
-  heap_[at] = moving;
+  entries_ -= std::erase_if(all, [this](const entry& e) { return cancelled(e); });
+  note_if_empty(bucket);
 }
 
-void event_queue::sift_down(std::size_t at) {
-  if (at >= heap_.size()) return;
-  auto moving = heap_[at];
-  for (;;) {
-    auto child = 4 * at + 1;
-    if (child >= heap_.size()) break;
-    auto end = std::min(child + 4, heap_.size());
-    auto least = child;
-    for (auto i = child + 1; i < end; ++i)
-      if (heap_[i] < heap_[least]) least = i;
-    if (!(heap_[least] < moving)) break;
-    heap_[at] = heap_[least];
-    at = least;
-  }
-  heap_[at] = moving;
-}
-
-void event_queue::drop_first() {
-  heap_.front() = heap_.back();
-  heap_.pop_back();
-  sift_down(0);
-  if (!heap_.empty() && heap_.front().generation != arrival)
-    __builtin_prefetch(&slots_[heap_.front().slot]);
+void event_queue::note_if_empty(std::size_t bucket) {
+  if (buckets_[bucket].size() > (bucket == 0 ? used_ : 0)) return;
+  buckets_[bucket].clear();
+  if (bucket == 0) used_ = 0;
+  filled_ &= ~(std::uint64_t{1} << bucket);
 }
 
 duration event_queue::next_time() {
   SHOAL_CHECK(!empty(), "next_time() of an empty queue");
-  // Without cancelled entries, every entry is live.
-  while (heap_.size() != live_ && cancelled(heap_.front())) drop_first();
-  return duration{heap_.front().when};
+  while (!next_) {
+    const auto bucket = static_cast<std::size_t>(std::countr_zero(filled_));
+    if (bucket == 0) {
+      for (; used_ < buckets_[0].size() && cancelled(buckets_[0][used_]); ++used_) --entries_;
+      note_if_empty(0);
+      if ((filled_ & 1) != 0) next_ = duration{last_};
+      continue;
+    }
+    // The bucket is scanned once more when its first entry is taken, and never again.
+    if (entries_ != live_) drop_cancelled(bucket);
+    for (const auto& each : buckets_[bucket])
+      next_ = std::min(next_.value_or(duration{each.when}), duration{each.when});
+  }
+  return *next_;
+}
+
+/// The first entry, in bucket 0.
+const event_queue::entry& event_queue::first() {
+  const auto next = next_time();
+  if ((filled_ & 1) == 0) {
+    last_ = next.count();
+    const auto bucket = static_cast<std::size_t>(std::countr_zero(filled_));
+    filled_ &= ~(std::uint64_t{1} << bucket);
+    for (const auto& each : buckets_[bucket]) put(each);
+    buckets_[bucket].clear();
+  }
+  return buckets_[0][used_];
+}
+
+/// Requires: first() was called since the last other call.
+void event_queue::drop_first() {
+  --entries_;
+  ++used_;
+  next_.reset();
+  note_if_empty(0);
+  if ((filled_ & 1) != 0 && buckets_[0][used_].generation != arrival)
+    __builtin_prefetch(&slots_[buckets_[0][used_].slot]);
 }
 
 std::optional<std::uint32_t> event_queue::pop_arrival() {
-  if (heap_.front().generation != arrival) return std::nullopt;
-  const auto number = heap_.front().slot;
+  const auto& next = first();
+  if (next.generation != arrival) return std::nullopt;
+  const auto number = next.slot;
   drop_first();
   --live_;
   return number;
 }
 
 event event_queue::pop() {
-  next_time();
-  auto index = heap_.front().slot;
+  const auto index = first().slot;
   drop_first();
   return release(index);
 }

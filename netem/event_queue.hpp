@@ -5,6 +5,13 @@
 //
 // Most events are arrivals of messages. An arrival is a number alone, and nothing cancels it, so it
 // has no slot.
+//
+// The queue is a radix heap. Bucket 0 has the entries of the last popped time. Bucket b has those
+// whose first bit that differs from the last popped time is bit b - 1. When bucket 0 is used up,
+// the entries of the next bucket move to lower ones, in their order. So entries of equal times stay
+// in the order in which they were pushed, and no entry is compared with another one. Source: Ahuja,
+// Mehlhorn, Orlin and Tarjan, "Faster algorithms for the shortest path problem", Journal of the ACM
+// 37(2), 1990.
 #pragma once
 
 #include "kernels/base/units.hpp"
@@ -13,6 +20,7 @@
 #include <caf/actor_control_block.hpp>
 #include <caf/mailbox_element.hpp>
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -35,6 +43,7 @@ struct event {
 
 class event_queue {
 public:
+  /// An event before the last popped time counts as one at that time.
   event_handle push(event&& what);
   void push_arrival(duration when, std::uint32_t number);
   /// Returns nothing if the event was delivered or taken before. Complexity: amortized O(log
@@ -49,8 +58,7 @@ public:
   std::size_t size() const noexcept { return live_; }
   /// Requires: !empty().
   duration next_time();
-  /// Takes the first event if it is an arrival. Requires: next_time() was called since the last
-  /// other call.
+  /// Takes the first event if it is an arrival. Requires: !empty().
   std::optional<std::uint32_t> pop_arrival();
   /// Requires: !empty(), and the first event is no arrival.
   event pop();
@@ -66,30 +74,31 @@ private:
   };
   struct entry {
     std::int64_t when;
-    std::uint64_t sequence;
     std::uint32_t slot; // or the number of an arrival
     std::uint32_t generation;
-    // Without branches, because a heap's comparisons cannot be predicted.
-    bool operator<(const entry& other) const noexcept {
-      return (when < other.when) | ((when == other.when) & (sequence < other.sequence));
-    }
   };
 
   bool cancelled(const entry& what) const {
     return what.generation != arrival && slots_[what.slot].generation != what.generation;
   }
   event release(std::uint32_t index);
+  void add(duration when, std::uint32_t slot, std::uint32_t generation);
+  void put(const entry& what);
   void drop_cancelled();
-  void sift_up(std::size_t at);
-  void sift_down(std::size_t at);
+  void drop_cancelled(std::size_t bucket);
+  void note_if_empty(std::size_t bucket);
+  const entry& first();
   void drop_first();
 
-  // four children each: half the levels, and siblings share two cache lines
-  std::vector<entry> heap_;
+  std::array<std::vector<entry>, 64> buckets_;
+  std::uint64_t filled_ = 0;     // a bit for each bucket with entries
+  std::size_t used_ = 0;         // the entries of bucket 0 that were popped already
+  std::int64_t last_ = 0;        // the last popped time
+  std::optional<duration> next_; // next_time(), if it is known
+  std::size_t entries_ = 0;      // in all buckets, cancelled ones too
   std::vector<slot> slots_;
   std::vector<std::uint32_t> free_;
   std::vector<std::uint32_t> first_of_; // by owner
-  std::uint64_t sequence_ = 0;
   std::size_t live_ = 0;
 };
 

@@ -153,9 +153,7 @@ public:
   void waits_at_cut(host_index from, host_index to, host_index relay) override {
     in_.blocked_pair_of(from, to, relay);
   }
-  void arrives(std::uint32_t message, duration at) override {
-    in_.clock.arrive_at(at, message);
-  }
+  void arrives(std::uint32_t message, duration at) override { in_.clock.arrive_at(at, message); }
   void lost(std::uint32_t message) override { in_.lose(message, count_, here_); }
   void ended(std::unique_ptr<transfer_record> what) override { here_.report(std::move(what)); }
   void changed() override {

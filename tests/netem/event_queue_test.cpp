@@ -71,10 +71,11 @@ TEST_CASE("a queue agrees with an ordered map under random pushes and cancels an
   event_queue queue;
   std::map<std::pair<std::int64_t, int>, event_handle> reference;
   int popped = -1;
+  std::int64_t now = 0;
   for (int i = 0; i < 20000; ++i) {
     auto what = draws.below(10);
     if (what < 5 || reference.empty()) {
-      auto when = static_cast<std::int64_t>(draws.below(50));
+      auto when = now + static_cast<std::int64_t>(draws.below(50));
       auto event = owned(when, 1 + draws.below(5));
       event.action = [&popped, i] { popped = i; };
       reference[{when, i}] = queue.push(std::move(event));
@@ -86,10 +87,39 @@ TEST_CASE("a queue agrees with an ordered map under random pushes and cancels an
     } else {
       queue.pop().action();
       CHECK(popped == reference.begin()->first.second);
+      now = reference.begin()->first.first;
       reference.erase(reference.begin());
     }
     REQUIRE(queue.size() == reference.size());
   }
+}
+
+TEST_CASE("arrivals and events of one time come in the order in which they were pushed") {
+  event_queue queue;
+  for (std::uint32_t i = 0; i < 10; ++i) {
+    queue.push_arrival(duration{5}, i);
+    queue.push(owned(5, 100 + i));
+  }
+  queue.push(at(3));
+  CHECK_FALSE(queue.pop_arrival());
+  CHECK(queue.pop().when == duration{3});
+  for (std::uint32_t i = 0; i < 10; ++i) {
+    CHECK(queue.pop_arrival() == i);
+    CHECK_FALSE(queue.pop_arrival());
+    CHECK(queue.pop().owner == 100 + i);
+  }
+  CHECK(queue.empty());
+}
+
+TEST_CASE("an event before the last popped time comes behind the events of that time") {
+  event_queue queue;
+  queue.push_arrival(duration{5}, 1);
+  queue.push_arrival(duration{5}, 2);
+  CHECK(queue.pop_arrival() == 1);
+  queue.push_arrival(duration{4}, 3);
+  CHECK(queue.pop_arrival() == 2);
+  CHECK(queue.next_time() == duration{5});
+  CHECK(queue.pop_arrival() == 3);
 }
 
 TEST_CASE("the events of one owner are taken together and the others stay") {
