@@ -8,6 +8,8 @@
 #include "kernels/base/payload.hpp"
 
 #include <caf/actor.hpp>
+#include <caf/actor_cast.hpp>
+#include <caf/actor_control_block.hpp>
 #include <caf/detail/serialized_size.hpp>
 #include <caf/meta/annotation.hpp>
 #include <caf/node_id.hpp>
@@ -76,7 +78,8 @@ private:
                                usual = by_caf(
                                    caf::node_id{caf::make_counted<caf::node_id::default_data>()});
     if (!whose) return none;
-    const auto node = whose.node();
+    // caf::actor::node() returns a copy.
+    const auto& node = caf::actor_cast<caf::actor_control_block*>(whose)->node();
     return node && node->implementation_id() == caf::node_id::default_data::class_id ? usual
                                                                                      : by_caf(node);
   }

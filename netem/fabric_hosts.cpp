@@ -10,6 +10,7 @@
 #include <caf/system_messages.hpp>
 
 #include <limits>
+#include <typeinfo>
 
 namespace shoal::netem {
 
@@ -284,7 +285,7 @@ void fabric::tamper(host_index host) {
 host_index fabric::host_of(const caf::actor& actor) const {
   auto* it = caf::actor_cast<caf::abstract_actor*>(actor);
   if (it == nullptr) return no_host;
-  if (const auto* address = dynamic_cast<port*>(it)) return address->host();
+  if (typeid(*it) == typeid(port)) return static_cast<port*>(it)->host(); // the class is final
   std::lock_guard guard(state_->mutex);
   const auto* found = state_->hosts.find(actor.id());
   return found != nullptr ? found->where.host : no_host;

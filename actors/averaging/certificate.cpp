@@ -2,6 +2,7 @@
 
 #include "actors/averaging/part_layout.hpp"
 #include "actors/host.hpp"
+#include "actors/node_data.hpp"
 #include "actors/trust/identity.hpp"
 #include "kernels/base/tree_digest.hpp"
 
@@ -33,7 +34,7 @@ void add(hasher& to, const caf::actor& address) {
     return;
   }
   const auto node = control->node();
-  const auto* data = node ? dynamic_cast<const caf::node_id::default_data*>(&*node) : nullptr;
+  const auto* data = data_of(node);
   if (data != nullptr)
     to.add(std::uint8_t{1}).add(data->process_id()).add(std::as_bytes(std::span(data->host_id())));
   else

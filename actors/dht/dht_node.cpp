@@ -211,8 +211,9 @@ void dht_node::on_serve(const serve& what) {
 
 node_id dht_node::id_of(const caf::actor& address) const {
   if (!address) return {};
-  const auto member = here().member_of(caf::actor_cast<caf::strong_actor_ptr>(address));
-  return member.is_zero() ? node_id{} : node_id::of_host(member, address.node());
+  const auto at = caf::actor_cast<caf::strong_actor_ptr>(address);
+  const auto member = here().member_of(at);
+  return member.is_zero() ? node_id{} : node_id::of_host(member, at->node());
 }
 
 bool dht_node::is_valid(const contact& from) {
@@ -230,9 +231,11 @@ void dht_node::drop_false_contacts(std::vector<contact>& named) const {
            state_->lost.is_dead(c) || c.id != id_of(c.address);
   });
   auto end = named.begin();
-  for (const auto& c : named) {
+  for (auto& c : named) {
     const auto same = [&](const contact& other) { return other.id.member() == c.id.member(); };
-    if (std::none_of(named.begin(), end, same)) *end++ = c;
+    if (std::any_of(named.begin(), end, same)) continue;
+    if (&*end != &c) *end = std::move(c);
+    ++end;
   }
   named.erase(end, named.end());
 }

@@ -1,5 +1,7 @@
 #include "actors/dht/node_id.hpp"
 
+#include "actors/node_data.hpp"
+
 #include <fmt/format.h>
 
 #include <bit>
@@ -12,7 +14,7 @@ std::string node_id::hex() const {
 }
 
 node_id node_id::of_host(const member_id& member, const caf::node_id& node) noexcept {
-  const auto* data = node ? dynamic_cast<const caf::node_id::default_data*>(&*node) : nullptr;
+  const auto* data = data_of(node);
   return {member.high, member.low, data != nullptr ? data->process_id() : 0};
 }
 

@@ -4,6 +4,7 @@
 #include "actors/trust/identity.hpp"
 
 #include <caf/actor_cast.hpp>
+#include <caf/actor_control_block.hpp>
 
 #include <cstring>
 #include <tuple>
@@ -67,7 +68,8 @@ bool signature_cache::knows(std::string_view key, const signed_record& what) con
       const auto& [its_key, its, number, node] = found->second;
       const auto& address = what.entry.address;
       return its_key == key && number == (address ? address.id() : 0) &&
-             (!address || node == address.node()) && same(its, what);
+             (!address || node == caf::actor_cast<caf::actor_control_block*>(address)->node()) &&
+             same(its, what);
     }
   return false;
 }

@@ -117,7 +117,7 @@ void progress_table::replace(const std::vector<shared<record>>& records, peer_id
       mine.counted_expires_utc_ns = r.expires_utc_ns;
     }
     mine.what = *what;
-    mine.address = r.address;
+    if (mine.address != r.address) mine.address = r.address;
     mine.member = member;
     mine.expires_utc_ns = r.expires_utc_ns;
     mine.look = looks_;

@@ -1,5 +1,6 @@
 #include "actors/trust/identity.hpp"
 
+#include "actors/node_data.hpp"
 #include "kernels/base/check.hpp"
 
 #include <sodium.h>
@@ -18,7 +19,7 @@ member_id member_of(const key256& key) {
 }
 
 member_id member_of(const caf::node_id& node) {
-  const auto* data = node ? dynamic_cast<const caf::node_id::default_data*>(&*node) : nullptr;
+  const auto* data = data_of(node);
   member_id out;
   if (data == nullptr || !data->valid()) return out;
   digest first;
