@@ -16,6 +16,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <future>
+#include <memory>
 #include <mutex>
 #include <span>
 #include <utility>
@@ -25,6 +28,18 @@
 namespace shoal::scenarios {
 
 namespace {
+
+/// Work for a thread of the pool. The simulating thread owns it and waits for it, so actors whose
+/// last address the work has end there.
+struct computation {
+  explicit computation(std::function<void()> what) : work(std::move(what)) {}
+  computation(const computation&) = delete;
+  ~computation() {
+    if (done.valid()) done.wait();
+  }
+  std::function<void()> work;
+  std::shared_future<void> done;
+};
 
 // Virtual worlds begin at a fixed UTC, so that record expiry times are equal in all runs.
 constexpr std::int64_t epoch_utc_ns = 1'700'000'000'000'000'000;
@@ -146,11 +161,12 @@ public:
       world_.clock_.as_host(index_, [&] { caf::anon_send(notify, actors::work_done{token}); });
     };
     if (world_.options_.mode == netem::time_mode::virtual_time) {
-      auto done = world_.pool_->submit(std::move(work));
+      auto running = std::make_shared<computation>(std::move(work));
+      running->done = world_.pool_->submit([what = running.get()] { what->work(); });
       world_.after_host_time(index_, start, paused, time,
-                             [this, job = std::string(job), done, tell] {
+                             [this, job = std::string(job), running, tell] {
                                try {
-                                 done.get();
+                                 running->done.get();
                                } catch (...) {
                                  return world_.job_threw(job, name_, std::current_exception());
                                }
