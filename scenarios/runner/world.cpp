@@ -27,8 +27,6 @@
 
 namespace shoal::scenarios {
 
-namespace {
-
 /// Work for a thread of the pool. The simulating thread owns it and waits for it, so actors whose
 /// last address the work has end there.
 struct computation {
@@ -40,6 +38,8 @@ struct computation {
   std::function<void()> work;
   std::shared_future<void> done;
 };
+
+namespace {
 
 // Virtual worlds begin at a fixed UTC, so that record expiry times are equal in all runs.
 constexpr std::int64_t epoch_utc_ns = 1'700'000'000'000'000'000;
