@@ -76,7 +76,7 @@ private:
       return problem({lines_.text, 1}, fmt::format("more than {} levels", most_nesting));
     json read;
     try {
-      read = parse_json(lines_.text);
+      read = parse_json<json>(lines_.text);
     } catch (const json::parse_error& error) {
       return problem({{}, std::clamp<std::size_t>(error.byte, 1, lines_.text.size() + 1)},
                      "this is not JSON");

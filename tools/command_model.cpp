@@ -95,7 +95,7 @@ void compare_tensors(const learn::model_config& config, model_report& with) {
 }
 
 void add_config(const learn::model_config& config, model_report& to) {
-  const auto text = parse_ordered_json(learn::model_config_json(config));
+  const auto text = parse_json<json>(learn::model_config_json(config));
   for (const auto& [key, value] : text.items())
     if (key != "architectures" && key != "torch_dtype" && key != "model_type")
       to.add(key, value.is_string() ? value.get<std::string>() : json_text(value));

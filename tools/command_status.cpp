@@ -191,7 +191,7 @@ void print_json(const std::map<std::string, seen_host>& hosts) {
   nlohmann::ordered_json out = nlohmann::ordered_json::object();
   for (const auto& [name, host] : hosts)
     out[name] = {{"address", host.where},
-                 {"says", host.says ? parse_ordered_json(to_json(*host.says))
+                 {"says", host.says ? parse_json<nlohmann::ordered_json>(to_json(*host.says))
                                     : nlohmann::ordered_json(nullptr)},
                  {"why_not", host.why_not}};
   fmt::print("{}\n", json_text(out, 2));

@@ -82,7 +82,7 @@ read_cluster(shown_runs::run& run, const std::vector<scenarios::distant_node>& d
 std::string compared(const fs::path& predicted, const fs::path& actual) {
   auto out = scenarios::compare_runs(predicted, actual, {}, true);
   if (!out) return clean_json_text(nlohmann::json{{"error", out.error()}});
-  return json_text(parse_ordered_json(scenarios::to_json(*out)));
+  return json_text(parse_json<nlohmann::ordered_json>(scenarios::to_json(*out)));
 }
 
 result<void> read_into(shown_runs::run& run, const fs::path* predicted,

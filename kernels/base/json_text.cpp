@@ -21,18 +21,19 @@ std::string clean_json_text(const ordered_json& value, int indent) {
   return value.dump(indent, ' ', false, ordered_json::error_handler_t::replace);
 }
 
-json parse_json(std::string_view text) {
-  return json::parse(text);
-}
-ordered_json parse_ordered_json(std::string_view text) {
-  return ordered_json::parse(text);
+template <class Json>
+Json parse_json(std::string_view text) {
+  return Json::parse(text);
 }
 
-json try_json(std::string_view text) {
-  return json::parse(text, nullptr, false);
+template <class Json>
+Json try_json(std::string_view text) {
+  return Json::parse(text, nullptr, false);
 }
-ordered_json try_ordered_json(std::string_view text) {
-  return ordered_json::parse(text, nullptr, false);
-}
+
+template json parse_json(std::string_view);
+template ordered_json parse_json(std::string_view);
+template json try_json(std::string_view);
+template ordered_json try_json(std::string_view);
 
 } // namespace shoal

@@ -18,12 +18,18 @@ std::string json_text(const nlohmann::ordered_json& value, int indent = -1);
 std::string clean_json_text(const nlohmann::json& value, int indent = -1);
 std::string clean_json_text(const nlohmann::ordered_json& value, int indent = -1);
 
-/// Throws nlohmann::json::parse_error if `text` is no JSON.
-nlohmann::json parse_json(std::string_view text);
-nlohmann::ordered_json parse_ordered_json(std::string_view text);
+/// The value that `text` describes. Json is nlohmann::json or nlohmann::ordered_json, which keeps
+/// the order of keys. Throws nlohmann::json::parse_error if `text` is no JSON.
+template <class Json>
+Json parse_json(std::string_view text);
 
-/// A discarded value if `text` is no JSON.
-nlohmann::json try_json(std::string_view text);
-nlohmann::ordered_json try_ordered_json(std::string_view text);
+/// The same, but a discarded value if `text` is no JSON.
+template <class Json>
+Json try_json(std::string_view text);
+
+extern template nlohmann::json parse_json(std::string_view);
+extern template nlohmann::ordered_json parse_json(std::string_view);
+extern template nlohmann::json try_json(std::string_view);
+extern template nlohmann::ordered_json try_json(std::string_view);
 
 } // namespace shoal

@@ -40,7 +40,7 @@ result<albert_config> albert_of(const checkpoint& saved) {
     return failure{"has " + shape_text(saved) + ", which is no albert"};
   albert_config config;
   try {
-    const auto found = parse_json(saved.model);
+    const auto found = parse_json<json>(saved.model);
     for (const auto& [name, member] : sizes)
       config.*member = whole_number<std::int64_t>(found.at(name));
   } catch (const json::exception&) {

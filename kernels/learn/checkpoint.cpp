@@ -49,7 +49,7 @@ json to_json(const checkpoint& c) {
   for (const auto& tensor : c.tensors)
     tensors.push_back({{"name", tensor.name}, {"shape", tensor.shape}});
   json model = nullptr;
-  if (!c.model.empty()) model = try_json(c.model);
+  if (!c.model.empty()) model = try_json<json>(c.model);
   SHOAL_CHECK(c.model.empty() || model.is_object(), "a model's description is a JSON object");
   return {{"workload", c.workload},
           {"tensors", tensors},
@@ -201,7 +201,7 @@ bool same_tensors(const std::vector<kernels::tensor_slot>& a,
 
 std::string shape_text(const checkpoint& of) {
   std::string out = of.workload + ": ";
-  if (const auto model = try_json(of.model); model.is_object()) {
+  if (const auto model = try_json<json>(of.model); model.is_object()) {
     bool first = true;
     for (const auto& [key, value] : model.items()) {
       out += (first ? "" : ", ") + key + " " +
@@ -318,7 +318,7 @@ result<checkpoint> read_checkpoint(std::istream& in, std::uint64_t size, const s
   std::uint64_t n = 0, m = 0, of_method = 0;
   std::string nonsense; // reported only after the hashes show that the file is undamaged
   try {
-    const auto header = parse_json(std::string_view(head).substr(preamble, header_size));
+    const auto header = parse_json<json>(std::string_view(head).substr(preamble, header_size));
     get_whole(header.at("parameters"), n);
     get_whole(header.at("optimizer_state"), m);
     if (n > floats || m > floats || size != head_size + (n + m) * sizeof(float) + trailer)

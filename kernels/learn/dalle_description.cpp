@@ -42,7 +42,7 @@ result<dalle_config> dalle_of(const checkpoint& saved) {
     return failure{"has " + shape_text(saved) + ", which is no dalle"};
   dalle_config config;
   try {
-    const auto found = parse_json(saved.model);
+    const auto found = parse_json<json>(saved.model);
     for (const auto& [name, member] : dalle_sizes)
       config.*member = whole_number<std::int64_t>(found.at(name));
   } catch (const json::exception&) {

@@ -54,7 +54,7 @@ result<lora_adapter> load_lora(const std::filesystem::path& folder) {
   const auto path = folder / "adapter_config.json";
   const auto text = read_whole_file(path, most, "adapter");
   if (!text) return failure{text.error()};
-  const auto json = try_json(*text);
+  const auto json = try_json<nlohmann::json>(*text);
   if (!json.is_object() || !json.contains("lora_alpha") || !json["lora_alpha"].is_number())
     return failure{"adapter: '" + path.string() + "': there is no number 'lora_alpha'"};
   lora_adapter out;

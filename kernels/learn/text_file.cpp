@@ -74,7 +74,7 @@ private:
     const auto line = std::exchange(line_, {});
     if (line.find_first_not_of(" \t\r") == std::string::npos) return {};
     const auto where = "line " + std::to_string(number_);
-    const auto object = try_json(line);
+    const auto object = try_json<nlohmann::json>(line);
     if (object.is_discarded() || !object.is_object()) return where + " is no JSON object";
     const auto found = object.find(field_);
     if (found == object.end()) return where + " has no field '" + field_ + "'";

@@ -36,7 +36,7 @@ result<described_transformer> any_transformer_of(const checkpoint& saved) {
   described_transformer out;
   auto& config = out.config;
   try {
-    const auto sizes = parse_json(saved.model);
+    const auto sizes = parse_json<json>(saved.model);
     const auto take = [&](const char* name, std::int64_t& into) {
       into = whole_number<std::int64_t>(sizes.at(name));
     };

@@ -254,7 +254,7 @@ std::string to_json(const chaos_result& what) {
 
 result<chaos_result> chaos_result_from_json(std::string_view text) {
   try {
-    const auto from = parse_ordered_json(text);
+    const auto from = parse_json<nlohmann::ordered_json>(text);
     chaos_result out;
     from.at("problems").get_to(out.problems);
     from.at("virtual_seconds").get_to(out.virtual_seconds);

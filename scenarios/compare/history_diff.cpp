@@ -110,7 +110,7 @@ result<std::optional<divergence>> diff_histories(const std::filesystem::path& a,
 }
 
 std::string event_words(std::string_view line) {
-  const json event = try_ordered_json(line);
+  const json event = try_json<json>(line);
   if (!event.is_object() || !event.contains("what")) return std::string(line);
   const std::string what = field(event, "what");
   if (what == "host_started" || what == "host_killed")
@@ -137,14 +137,14 @@ std::string event_words(std::string_view line) {
 }
 
 std::string event_time(std::string_view line) {
-  const json event = try_ordered_json(line);
+  const json event = try_json<json>(line);
   if (!event.is_object() || !event.contains("time_ns") || !event["time_ns"].is_number_integer())
     return {};
   return time_text(duration(event["time_ns"].get<std::int64_t>()));
 }
 
 std::string host_changed(std::string_view line) {
-  const json event = try_ordered_json(line);
+  const json event = try_json<json>(line);
   if (!event.is_object()) return {};
   const std::string what = field(event, "what");
   if (what != "host_started" && what != "host_killed") return {};
@@ -157,7 +157,7 @@ first_event first_effect(const divergence& at) {
   if (at.a.empty() || at.b.empty())
     return at.a.empty() ? first_event{true, at.b.front()} : first_event{false, at.a.front()};
   const auto time = [](const std::string& line) {
-    const json event = try_ordered_json(line);
+    const json event = try_json<json>(line);
     const bool known =
         event.is_object() && event.contains("time_ns") && event["time_ns"].is_number_integer();
     return known ? event["time_ns"].get<std::int64_t>() : 0;

@@ -242,7 +242,7 @@ std::string to_json(const run_difference& what) {
   const auto events = [](const std::vector<std::string>& lines) {
     json out = json::array();
     for (const std::string& line : lines) {
-      json one = try_ordered_json(line);
+      json one = try_json<json>(line);
       out.push_back(one.is_discarded() ? json(line) : one);
     }
     return out;

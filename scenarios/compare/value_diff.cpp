@@ -40,7 +40,7 @@ void add(const std::string& path, const nlohmann::json& from, summary_values& ou
 } // namespace
 
 result<summary_values> summary_values_of(std::string_view text) {
-  const nlohmann::json parsed = try_json(text);
+  const nlohmann::json parsed = try_json<nlohmann::json>(text);
   if (parsed.is_discarded()) return failure{"not JSON: it is damaged or cut off"};
   if (!parsed.is_object()) return failure{"not a summary: expected a mapping"};
   summary_values out;

@@ -155,7 +155,7 @@ void read_prompt(field_reader& fields, std::string& into) {
 http_answer read_completion(std::string_view body, bool chat, const http_rules& rules) {
   if (body.size() > most_request_bytes)
     return http_refusal{413, fmt::format("a request has at most {} bytes", most_request_bytes)};
-  const auto all = try_json(body);
+  const auto all = try_json<json>(body);
   if (all.is_discarded()) return http_refusal{400, "the body is no JSON"};
   if (!all.is_object()) return http_refusal{400, "the body is no JSON object"};
   field_reader fields(all);

@@ -65,7 +65,7 @@ std::string to_json(const case_event& what) {
 
 result<case_event> case_event_from(std::string_view line) {
   try {
-    const auto from = parse_json(line);
+    const auto from = parse_json<nlohmann::json>(line);
     case_event out;
     out.at = duration{from.at("at_ns").get<std::int64_t>()};
     from.at("member").get_to(out.member);

@@ -61,7 +61,7 @@ std::string to_json(const guarded_round& what) {
 
 result<guarded_round> guarded_round_from(std::string_view line) {
   try {
-    const auto from = parse_ordered_json(line);
+    const auto from = parse_json<json>(line);
     guarded_round out;
     out.at = duration{from.at("at_ns").get<std::int64_t>()};
     from.at("group").get_to(out.group);

@@ -85,7 +85,7 @@ std::string to_json(const node_report& what) {
 
 result<node_report> node_report_from_json(std::string_view text) {
   try {
-    const auto from = parse_ordered_json(text);
+    const auto from = parse_json<json>(text);
     node_report out;
     from.at("name").get_to(out.name);
     from.at("scenario").get_to(out.scenario);

@@ -162,7 +162,7 @@ std::string to_json(const summary& what) {
 
 result<summary> summary_from_json(std::string_view from) {
   try {
-    const json in = parse_ordered_json(from);
+    const json in = parse_json<json>(from);
     summary out;
     out.scenario = in.at("scenario").get<std::string>();
     out.seed = in.at("seed").get<std::uint64_t>();

@@ -459,7 +459,7 @@ void run_view::traffic(std::span<const sent_bytes> all) {
 
 void run_view::ended(std::string_view summary) {
   std::lock_guard lock(state_->guard);
-  const auto parsed = try_ordered_json(summary);
+  const auto parsed = try_json<nlohmann::ordered_json>(summary);
   if (parsed.is_discarded()) return;
   state_->summary_json = json_text(parsed);
   state_->run_state = state_->facts.made_by.interrupted ? "interrupted" : "ended";

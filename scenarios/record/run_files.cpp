@@ -152,7 +152,7 @@ result<bool> read_json_lines(const fs::path& directory, std::string_view name,
         }))
       continue;
     try {
-      each(parse_json(line));
+      each(parse_json<nlohmann::json>(line));
     } catch (const nlohmann::json::exception& error) {
       return failure{fmt::format("'{}': line {}: {}", file->string(), number, error.what())};
     }

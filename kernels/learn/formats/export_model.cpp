@@ -23,7 +23,7 @@ using json = nlohmann::json;
 
 /// From the description in the checkpoint of the workload `albert`. Throws json::exception.
 model_config albert_of(const std::string& description) {
-  const auto found = parse_json(description);
+  const auto found = parse_json<json>(description);
   hugging_face::albert_config out;
   for (const auto& [name, to] : {std::pair{"vocabulary", &out.vocabulary},
                                  {"embedding", &out.embedding},

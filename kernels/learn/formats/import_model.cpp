@@ -36,8 +36,8 @@ result<void> same_sizes(const model_config& file, const model_config& wanted) {
   if (model_type(file) != model_type(wanted))
     return failure{"is of type " + std::string(model_type(file)) + "; the scenario's model is of " +
                    std::string(model_type(wanted))};
-  const auto there = parse_json(model_config_json(file)),
-             here = parse_json(model_config_json(wanted));
+  const auto there = parse_json<nlohmann::json>(model_config_json(file)),
+             here = parse_json<nlohmann::json>(model_config_json(wanted));
   for (const auto& [key, value] : here.items())
     if (!decides_nothing(key) && there.at(key) != value)
       return failure{"has " + key + " " + json_text(there.at(key)) + "; the scenario's model has " +

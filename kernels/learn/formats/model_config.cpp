@@ -383,7 +383,7 @@ result<model_config> parse_model_config(std::string_view text, const std::string
     return failure{"model: '" + name + "' " + why};
   };
   try {
-    const auto file = parse_ordered_json(text);
+    const auto file = parse_json<ordered_json>(text);
     if (!file.is_object() || !file.contains("model_type"))
       return refused("is no config.json of a model: it has no model_type");
     const auto& type = file.at("model_type").get_ref<const std::string&>();

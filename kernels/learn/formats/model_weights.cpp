@@ -30,7 +30,7 @@ result<std::map<std::string, std::string>> read_index(const fs::path& path) {
   const std::string text{std::istreambuf_iterator<char>(in), {}};
   std::map<std::string, std::string> out;
   try {
-    const auto parsed = parse_json(text);
+    const auto parsed = parse_json<json>(text);
     for (const auto& [tensor, part] : parsed.at("weight_map").get_ref<const json::object_t&>()) {
       const auto& name = part.get_ref<const std::string&>();
       // The file may come from anybody, so it names no path.

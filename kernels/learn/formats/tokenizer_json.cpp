@@ -336,7 +336,7 @@ result<tokenizer_description> reading(const std::string& name, Read read) {
 
 result<tokenizer_description> parse_tokenizer_json(std::string_view text, const std::string& name) {
   return reading(name, [&](reader& with, tokenizer_description& out) {
-    const auto file = parse_json(text);
+    const auto file = parse_json<json>(text);
     if (!file.is_object() || !file.contains("model"))
       return with.refuse("is no tokenizer.json: it has no model");
     for (const char* part : {"truncation", "padding"})
@@ -367,7 +367,7 @@ result<tokenizer_description>
 parse_gpt2_vocabulary(std::string_view encoder, std::string_view merges, const std::string& name) {
   return reading(name, [&](reader& with, tokenizer_description& out) {
     byte_pairs_description pairs;
-    pairs.tokens = with.vocabulary(parse_json(encoder));
+    pairs.tokens = with.vocabulary(parse_json<json>(encoder));
     for (std::size_t line = 1; !merges.empty(); ++line) {
       const auto end = std::min(merges.find('\n'), merges.size());
       auto text = merges.substr(0, end);

@@ -60,7 +60,7 @@ result<read_header> take_header(std::string_view& text, const std::string& name,
   if (size > text.size()) return failure{"it ends in its header"};
   read_header out;
   try {
-    const auto header = parse_json(text.substr(0, size));
+    const auto header = parse_json<json>(text.substr(0, size));
     out.grid = {header.at("patch").get<std::size_t>(), header.at("side").get<std::size_t>(),
                 header.at("codes").get<std::size_t>()};
     if (header.contains("codebook")) {
