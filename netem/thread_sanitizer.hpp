@@ -1,7 +1,6 @@
 // Tells ThreadSanitizer about orders that it cannot see. Putting a message into a CAF mailbox
-// happens before its removal, and starting a gRPC operation happens before its callback. Both
-// libraries establish the order by atomics in code that is not instrumented. In other builds, the
-// functions do nothing.
+// happens before its removal. CAF establishes the order by atomics in code that is not
+// instrumented. In other builds, the functions do nothing.
 #pragma once
 
 #if defined(__SANITIZE_THREAD__)
@@ -28,19 +27,9 @@ inline void before_arrival() noexcept {
 inline void after_arrival() noexcept {
   __tsan_acquire(&mailboxes);
 }
-/// Call before_callback() before an operation on a gRPC stream starts and at the end of a callback.
-/// Call in_callback() at the beginning of a callback.
-inline void before_callback(void* stream) noexcept {
-  __tsan_release(stream);
-}
-inline void in_callback(void* stream) noexcept {
-  __tsan_acquire(stream);
-}
 #else
 inline void before_arrival() noexcept {}
 inline void after_arrival() noexcept {}
-inline void before_callback(void*) noexcept {}
-inline void in_callback(void*) noexcept {}
 #endif
 
 } // namespace shoal::netem

@@ -44,7 +44,7 @@ result<std::map<std::string, seen_host>>
 ask_swarm(const address& join, const std::optional<netem::wire::credentials>& keys) {
   const auto ask = [&](const address& where) -> result<node_report> {
     auto answer =
-        netem::wire::send_control_request(where, {}, keys ? keys->channel : nullptr,
+        netem::wire::send_control_request(where, {}, keys ? keys->tls : nullptr,
                                           keys ? keys->admits : nullptr, "status", answer_timeout);
     if (!answer) return failure{answer.error()};
     auto report = scenarios::node_report_from_json(*answer);

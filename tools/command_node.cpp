@@ -70,8 +70,7 @@ int run(node_arguments arguments) {
     if (credentials->name != node.name)
       return fail(fmt::format("the keys in '{}' are those of '{}', not of '{}'",
                               arguments.keys.folder, credentials->name, node.name));
-    node.server_credentials = credentials->server;
-    node.channel_credentials = credentials->channel;
+    node.credentials = credentials->tls;
     node.admits = credentials->admits;
     node.sign = credentials->sign;
     node.key = credentials->key;

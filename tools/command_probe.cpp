@@ -64,7 +64,7 @@ int answer(const probe_arguments& arguments) {
   if (!at) return fail("--listen: " + at.error(), exit_usage);
   std::optional<netem::wire::credentials> keys;
   if (const int code = arguments.keys.load(keys); code != exit_ok) return code;
-  auto listening = netem::wire::line_answerer::open(*at, keys ? keys->server : nullptr,
+  auto listening = netem::wire::line_answerer::open(*at, keys ? keys->tls : nullptr,
                                                     keys ? keys->admits : nullptr);
   if (!listening) return fail(listening.error(), exit_bad_input);
   fmt::print(stderr, "answers measurements on {} until it is ended\n", (*listening)->at().text());
@@ -115,9 +115,8 @@ int measure(const probe_arguments& arguments) {
     host.boot_time = *boot;
   }
   fmt::print(stderr, "{}: copies bytes to itself for {}\n", name, to_string(*time));
-  const auto copying =
-      netem::wire::measure_copying(keys ? keys->channel : nullptr, keys ? keys->server : nullptr,
-                                   keys ? keys->admits : nullptr, *time);
+  const auto copying = netem::wire::measure_copying(keys ? keys->tls : nullptr,
+                                                    keys ? keys->admits : nullptr, *time);
   if (!copying) return fail(copying.error(), exit_run_failed);
   host.serialize = rounded(*copying);
   for (const auto& text : arguments.to) {
@@ -127,7 +126,7 @@ int measure(const probe_arguments& arguments) {
     if (!at) return fail("--to: " + at.error(), exit_usage);
     fmt::print(stderr, "{}: measures the line to {} for {}\n", name, at->text(),
                to_string(2 * *time));
-    const auto line = netem::wire::measure_line(*at, keys ? keys->channel : nullptr,
+    const auto line = netem::wire::measure_line(*at, keys ? keys->tls : nullptr,
                                                 keys ? keys->admits : nullptr, *time);
     if (!line) return fail(line.error(), exit_run_failed);
     const auto other = equals == std::string::npos ? line->name : text.substr(0, equals);

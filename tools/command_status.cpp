@@ -249,7 +249,7 @@ int drain(const visit_arguments& arguments) {
   const auto where = netem::wire::parse_address(found->second.where);
   if (!where) return fail(where.error(), exit_run_failed);
   auto told = netem::wire::send_control_request(
-      *where, keys ? arguments.node : std::string{}, keys ? keys->channel : nullptr,
+      *where, keys ? arguments.node : std::string{}, keys ? keys->tls : nullptr,
       keys ? keys->admits : nullptr, "drain", answer_timeout);
   if (!told) return fail(told.error(), exit_run_failed);
   if (found->second.says && found->second.says->role == "server") {

@@ -35,8 +35,6 @@ int wrong(const std::string& what, const std::string& help) {
 int run_program(int argc, char** argv) {
   std::signal(SIGXFSZ,
               SIG_IGN); // writing beyond a file size limit is then a write error, as on a full disk
-  setenv("GRPC_VERBOSITY", "NONE",
-         0); // gRPC reads it once; it would log refusals that the program reports itself
   CLI::App app{"shoal runs decentralized training over the Internet, simulated and real"};
   app.name("shoal");
   app.set_version_flag("--version", version_text());

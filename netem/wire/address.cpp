@@ -27,7 +27,7 @@ result<address> parse_address(std::string_view text) {
   else if (host.find(':') != std::string_view::npos)
     return wrong("is an IPv6 address without brackets");
   if (host.empty()) return wrong("has no host");
-  // All other characters have a meaning in gRPC's target names, or none in any address.
+  // Other characters have no meaning in any address.
   const auto is_in_no_name = [&](char c) {
     const bool is_alphanumeric =
         (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');

@@ -1,4 +1,4 @@
-# The moderator's and the nodes' keys and certificates. OpenSSL alone: no gRPC, no CAF, no clock.
+# The moderator's and the nodes' keys and certificates. OpenSSL alone: no sockets, no CAF, no clock.
 add_library(shoal_certificates STATIC
   ${CMAKE_CURRENT_LIST_DIR}/certificates.cpp
   ${CMAKE_CURRENT_LIST_DIR}/key_files.cpp

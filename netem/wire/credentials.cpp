@@ -5,14 +5,7 @@
 #include "netem/wire/node_keys.hpp"
 #include "netem/wire/signed_text.hpp"
 
-#include <grpcpp/security/credentials.h>
-#include <grpcpp/security/server_credentials.h>
-#include <grpcpp/security/tls_certificate_provider.h>
-#include <grpcpp/security/tls_credentials_options.h>
-#include <openssl/crypto.h>
-
 #include <chrono>
-#include <cstdlib>
 #include <mutex>
 
 namespace shoal::netem::wire {
@@ -102,35 +95,15 @@ private:
 } // namespace
 
 result<credentials> load_credentials(const std::filesystem::path& folder) {
-  // Disables TLS 1.2: none of the remaining suites works with an Ed25519 certificate. gRPC reads
-  // the variable once, before its first handshake.
-  setenv("GRPC_SSL_CIPHER_SUITES", "ECDHE-RSA-AES256-GCM-SHA384", 1);
   auto keys = load_node_keys(folder, utc_now());
   if (!keys) return failure{keys.error()};
   auto revoked = revocation_list::read(keys->crl_pem, keys->ca_pem);
   if (!revoked) return failure{revoked.error()};
   credentials out;
   out.name = keys->name;
-  // gRPC takes the key as a string and keeps copies that nothing wipes. This copy is wiped.
-  std::string key(keys->key_pem.view());
-  grpc::SslServerCredentialsOptions server(
-      GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_BUT_DONT_VERIFY);
-  server.pem_root_certs = keys->ca_pem;
-  server.pem_key_cert_pairs.push_back({key, keys->certificate_pem});
-  out.server = grpc::SslServerCredentials(server);
-  grpc::experimental::TlsChannelCredentialsOptions channel;
-  channel.set_certificate_provider(
-      std::make_shared<grpc::experimental::StaticDataCertificateProvider>(
-          keys->ca_pem,
-          std::vector<grpc::experimental::IdentityKeyCertPair>{{key, keys->certificate_pem}}));
-  channel.watch_root_certs();
-  channel.watch_identity_key_cert_pairs();
-  // The moderator certifies names of nodes, not DNS names of hosts. The local host checks the
-  // node's name after its hello.
-  channel.set_certificate_verifier(std::make_shared<grpc::experimental::NoOpCertificateVerifier>());
-  channel.set_check_call_host(false);
-  out.channel = grpc::experimental::TlsCredentials(channel);
-  OPENSSL_cleanse(key.data(), key.size());
+  auto tls = tls_credentials::make(keys->key_pem.view(), keys->certificate_pem, keys->ca_pem);
+  if (!tls) return failure{tls.error()};
+  out.tls = std::move(*tls);
   const auto own = signing_key::read(keys->key_pem.view());
   if (!own) return failure{own.error()};
   out.key = std::make_shared<const signing_key>(*own);

@@ -1,4 +1,4 @@
-// A node's keys as gRPC credentials, and the admission check of a swarm. Both sides use TLS 1.3,
+// A node's keys as credentials of TLS, and the admission check of a swarm. Both sides use TLS 1.3,
 // each with the certificate that the moderator issued.
 //
 // The TLS handshake proves that a peer holds the private key of its certificate. The local host
@@ -9,6 +9,7 @@
 #include "kernels/base/result.hpp"
 #include "netem/wire/network.hpp"
 #include "netem/wire/signing_key.hpp"
+#include "netem/wire/tls.hpp"
 
 #include <filesystem>
 #include <memory>
@@ -18,8 +19,7 @@ namespace shoal::netem::wire {
 
 struct credentials {
   std::string name; ///< the node's name
-  std::shared_ptr<grpc::ServerCredentials> server;
-  std::shared_ptr<grpc::ChannelCredentials> channel;
+  std::shared_ptr<const tls_credentials> tls;
   /// Signs a text with this node's key; see signed_text.hpp.
   std::function<std::string(std::string_view kind, std::string_view text)> sign;
   std::shared_ptr<const signing_key> key;

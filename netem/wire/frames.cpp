@@ -2,6 +2,7 @@
 
 #include "netem/wire/address.hpp"
 #include "netem/wire/certificates.hpp"
+#include "netem/wire/socket_pipe.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -130,27 +131,9 @@ bool message_assembly::append(std::span<const std::byte> part, std::optional<who
   return true;
 }
 
-bool split_frames(std::shared_ptr<const void> owner, std::span<const std::byte> bytes,
-                  std::vector<payload>& into) {
-  // A slice of a connection's buffer can begin at any address.
-  const bool aligned = reinterpret_cast<std::uintptr_t>(bytes.data()) % 8 == 0;
-  const auto all = aligned ? payload::shared(std::move(owner), bytes)
-                           : payload{std::vector<std::byte>(bytes.begin(), bytes.end())};
-  for (std::size_t at = 0; at < all.size();) {
-    std::uint32_t length = 0;
-    if (all.size() - at < frame_prefix_bytes) return false;
-    std::memcpy(&length, all.bytes().data() + at, sizeof(length));
-    at += frame_prefix_bytes;
-    if (length > all.size() - at) return false;
-    into.push_back(all.slice(at, length));
-    at += length;
-    at += std::min(padding_after(length), all.size() - at);
-  }
-  return true;
-}
-
 first_bytes look_at_first(std::string_view bytes, bool tls) {
-  const auto wanted = tls ? std::string_view("\x16\x03", 2) : std::string_view("PRI");
+  const auto wanted =
+      tls ? std::string_view("\x16\x03", 2) : protocol_magic.substr(0, first_bytes_looked_at);
   const auto have = std::min(bytes.size(), wanted.size());
   if (bytes.substr(0, have) != wanted.substr(0, have)) return first_bytes::garbage;
   return have < wanted.size() ? first_bytes::too_few : first_bytes::ours;

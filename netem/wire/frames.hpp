@@ -195,20 +195,8 @@ private:
   std::vector<std::byte> body_;
 };
 
-/// The prefix of each frame in a gRPC message: the frame's length and padding. Frames start at
-/// multiples of eight bytes, and padding follows them, too.
-inline constexpr std::size_t frame_prefix_bytes = 8;
-constexpr std::size_t padding_after(std::size_t bytes) {
-  return (8 - bytes % 8) % 8;
-}
-/// Splits a gRPC message into frames. The frames share the message's memory if it starts at a
-/// multiple of eight, and a copy otherwise. Returns false if the message does not consist of
-/// frames; `into` is then unspecified.
-bool split_frames(std::shared_ptr<const void> owner, std::span<const std::byte> bytes,
-                  std::vector<payload>& into);
-
-/// Classifies the first bytes of a connection: a TLS handshake record with TLS, the HTTP/2 preface
-/// without.
+/// Classifies the first bytes of a connection: a TLS handshake record with TLS, the protocol's
+/// magic bytes (socket_pipe.hpp) without.
 enum class first_bytes : std::uint8_t { too_few, ours, garbage };
 inline constexpr std::size_t first_bytes_looked_at = 3;
 first_bytes look_at_first(std::string_view bytes, bool tls);

@@ -1,11 +1,10 @@
 #include "netem/wire/line_probe.hpp"
 
+#include "netem/wire/end_reasons.hpp"
 #include "netem/wire/listener.hpp"
 #include "netem/wire/pipe.hpp"
 
 #include <fmt/format.h>
-#include <grpcpp/security/credentials.h>
-#include <grpcpp/security/server_credentials.h>
 
 #include <algorithm>
 #include <condition_variable>
@@ -80,13 +79,12 @@ private:
 
 class answerer final : public line_answerer, public std::enable_shared_from_this<answerer> {
 public:
-  result<void> open(const address& at, std::shared_ptr<grpc::ServerCredentials> credentials,
+  result<void> open(const address& at, std::shared_ptr<const tls_credentials> credentials,
                     std::shared_ptr<const admission> admits) {
     admits_ = std::move(admits);
     listener_options options;
     options.at = at;
-    options.tls = credentials != nullptr;
-    options.credentials = credentials ? std::move(credentials) : grpc::InsecureServerCredentials();
+    options.credentials = std::move(credentials);
     options.on_pipe =
         [weak = std::weak_ptr<answerer>(shared_from_this())](std::shared_ptr<pipe> made) {
           if (auto self = weak.lock()) self->answer(std::move(made));
@@ -161,7 +159,7 @@ private:
 } // namespace
 
 result<std::unique_ptr<line_answerer>>
-line_answerer::open(const address& at, std::shared_ptr<grpc::ServerCredentials> credentials,
+line_answerer::open(const address& at, std::shared_ptr<const tls_credentials> credentials,
                     std::shared_ptr<const admission> admits) {
   auto made = std::make_shared<answerer>();
   if (auto done = made->open(at, std::move(credentials), std::move(admits)); !done)
@@ -170,7 +168,7 @@ line_answerer::open(const address& at, std::shared_ptr<grpc::ServerCredentials> 
 }
 
 result<line_facts> measure_line(const address& to,
-                                const std::shared_ptr<grpc::ChannelCredentials>& channel,
+                                const std::shared_ptr<const tls_credentials>& credentials,
                                 const std::shared_ptr<const admission>& admits, duration time) {
   struct conversation {
     std::mutex mutex;
@@ -179,8 +177,7 @@ result<line_facts> measure_line(const address& to,
     std::optional<std::string> ended;
   };
   auto with = std::make_shared<conversation>();
-  auto through =
-      open_pipe(to.text(), probe_kind, channel ? channel : grpc::InsecureChannelCredentials(), {});
+  auto through = open_pipe(to.text(), probe_kind, credentials, {});
   through->start(
       [with](payload bytes) {
         const auto what = read(bytes);
@@ -197,8 +194,9 @@ result<line_facts> measure_line(const address& to,
       },
       [with](const std::string& why) {
         std::lock_guard guard(with->mutex);
-        with->ended =
-            why.empty() ? "it does not answer measurements: run 'shoal probe --listen' there" : why;
+        with->ended = why == closed_by_other
+                          ? "it does not answer measurements: run 'shoal probe --listen' there"
+                          : why;
         with->changed.notify_all();
       });
   const auto fail = [&](const std::string& why) {
@@ -262,12 +260,11 @@ result<line_facts> measure_line(const address& to,
   return out;
 }
 
-result<double> measure_copying(const std::shared_ptr<grpc::ChannelCredentials>& channel,
-                               std::shared_ptr<grpc::ServerCredentials> server,
+result<double> measure_copying(const std::shared_ptr<const tls_credentials>& credentials,
                                const std::shared_ptr<const admission>& admits, duration time) {
-  const auto here = line_answerer::open({"127.0.0.1", 0}, std::move(server), admits);
+  const auto here = line_answerer::open({"127.0.0.1", 0}, credentials, admits);
   if (!here) return failure{here.error()};
-  const auto line = measure_line((*here)->at(), channel, admits, time / 2);
+  const auto line = measure_line((*here)->at(), credentials, admits, time / 2);
   if (!line) return failure{line.error()};
   return line->up + line->down; // twice their mean
 }

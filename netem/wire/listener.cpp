@@ -2,14 +2,10 @@
 
 #include "kernels/base/descriptor.hpp"
 #include "netem/wire/frames.hpp"
-#include "netem/wire/grpc_pipe.hpp"
+#include "netem/wire/socket_pipe.hpp"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
-#include <grpcpp/generic/async_generic_service.h>
-#include <grpcpp/resource_quota.h>
-#include <grpcpp/server.h>
-#include <grpcpp/server_builder.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -19,7 +15,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
+#include <condition_variable>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
@@ -36,114 +34,6 @@ using steady = std::chrono::steady_clock;
 
 /// The pause before the next attempt to accept, if no descriptor is left.
 constexpr auto pause_when_full = std::chrono::milliseconds(100);
-
-class server_pipe final : public grpc_pipe, public grpc::ServerGenericBidiReactor {
-public:
-  server_pipe(grpc::GenericCallbackServerContext* context, std::string kind,
-              const pipe_options& options)
-      : grpc_pipe(std::move(kind), options), context_(context), peer_(context->peer()),
-        certificate_(certificate_of(context->auth_context())) {}
-
-  void start(std::function<void(payload)> on_frame,
-             std::function<void(const std::string&)> on_closed) override {
-    go(std::move(on_frame), std::move(on_closed));
-  }
-  /// Must be called before gRPC can finish the stream.
-  void keep(std::shared_ptr<server_pipe> self) { self_ = std::move(self); }
-  /// `gone` is destroyed with the pipe.
-  void count_as(std::shared_ptr<void> gone) { counted_ = std::move(gone); }
-
-  std::string certificate() const override { return certificate_; }
-  std::string peer() const override { return peer_; }
-
-private:
-  void start_read(grpc::ByteBuffer* into) override { grpc_goes_on(), StartRead(into); }
-  void start_write(const grpc::ByteBuffer* what) override { grpc_goes_on(), StartWrite(what); }
-  void start_finish() override { end(grpc::Status::OK); }
-  void cancel() override {
-    std::lock_guard guard(context_mutex_);
-    if (context_ != nullptr) grpc_goes_on(), context_->TryCancel();
-  }
-  void idle() override { end({grpc::StatusCode::CANCELLED, ""}); }
-  void end(const grpc::Status& status) {
-    if (!finished_.exchange(true)) grpc_goes_on(), Finish(status);
-  }
-
-  void OnReadDone(bool ok) override { read_done(ok), grpc_goes_on(); }
-  void OnWriteDone(bool ok) override { write_done(ok), grpc_goes_on(); }
-  void OnDone() override {
-    {
-      std::lock_guard guard(context_mutex_);
-      context_ = nullptr;
-    }
-    ended("the other side is gone");
-    auto self = std::move(self_);
-  }
-
-  std::mutex context_mutex_;
-  grpc::GenericCallbackServerContext* context_; // owned by gRPC until OnDone
-  const std::string peer_, certificate_;
-  std::atomic<bool> finished_{false};
-  std::shared_ptr<void> counted_;
-  std::shared_ptr<server_pipe> self_; // until the stream is over
-};
-
-/// The open streams, in all and from each address. Thread safety: all.
-class open_streams : public std::enable_shared_from_this<open_streams> {
-public:
-  /// Returns an object that counts as a stream from `peer` until its end. Null: there are too many.
-  std::shared_ptr<void> add(const std::string& peer, const listener_options& limits) {
-    const auto from = peer.substr(0, peer.rfind(':'));
-    std::lock_guard guard(mutex_);
-    auto& of_one = by_address_[from];
-    if (all_ >= limits.most_streams || of_one >= limits.most_streams_from_one) {
-      if (of_one == 0) by_address_.erase(from);
-      return nullptr;
-    }
-    ++all_;
-    ++of_one;
-    return {static_cast<void*>(this),
-            [self = shared_from_this(), from](void*) { self->remove(from); }};
-  }
-
-private:
-  void remove(const std::string& from) {
-    std::lock_guard guard(mutex_);
-    --all_;
-    if (const auto found = by_address_.find(from);
-        found != by_address_.end() && --found->second == 0)
-      by_address_.erase(found);
-  }
-  std::mutex mutex_; // guards the members below
-  std::size_t all_ = 0;
-  std::map<std::string, std::size_t> by_address_;
-};
-
-class service final : public grpc::CallbackGenericService {
-public:
-  service(pipe_options pipes, std::function<void(std::shared_ptr<server_pipe>)> on_pipe)
-      : pipes_(pipes), on_pipe_(std::move(on_pipe)) {}
-
-  grpc::ServerGenericBidiReactor*
-  CreateReactor(grpc::GenericCallbackServerContext* context) override {
-    constexpr std::string_view prefix = "/shoal/";
-    std::string kind = context->method();
-    kind = kind.starts_with(prefix) ? kind.substr(prefix.size()) : std::string{};
-    auto made = std::make_shared<server_pipe>(context, kind, pipes_);
-    auto* out = made.get();
-    made->keep(made);
-    try {
-      on_pipe_(made);
-    } catch (...) {
-      made->close();
-    }
-    return out;
-  }
-
-private:
-  pipe_options pipes_;
-  std::function<void(std::shared_ptr<server_pipe>)> on_pipe_;
-};
 
 std::string place_of(const sockaddr_storage& from) {
   const auto* bytes =
@@ -187,15 +77,142 @@ result<descriptor> bound_to(const address& at) {
   return out;
 }
 
+/// The connections that have passed the gate: those that shake hands, and the open streams. Lives
+/// as long as one of them. Thread safety: all.
+class passed_connections : public std::enable_shared_from_this<passed_connections> {
+public:
+  explicit passed_connections(const listener_options& options)
+      : options_(options), incomplete_(std::make_shared<byte_budget>(options.memory_bytes)) {}
+
+  /// Shakes hands. Returns false if too many others do. `from`: the address without the port.
+  bool take(descriptor socket, const std::string& from, std::string peer) {
+    std::uint64_t key = 0;
+    {
+      std::lock_guard guard(mutex_);
+      auto& of_one = by_address_[from];
+      if (closed_ || in_handshake_ >= options_.most_in_handshake ||
+          of_one.in_handshake >= options_.most_in_handshake_from_one) {
+        forget_if_none(from);
+        return false;
+      }
+      ++in_handshake_;
+      ++of_one.in_handshake;
+      key = ++last_;
+      all_.emplace(key, connection{from, false, {}});
+    }
+    socket_pipe::accepted what;
+    what.stream = options_.credentials
+                      ? options_.credentials->open(std::move(socket), tls_side::listens)
+                      : std::make_unique<socket_stream>(std::move(socket));
+    what.peer = std::move(peer);
+    what.timeout = options_.timeout;
+    what.incomplete = incomplete_;
+    what.decided = [self = shared_from_this(), key](socket_pipe::accepted::outcome said,
+                                                    const std::shared_ptr<socket_pipe>& made) {
+      self->decided(key, said, made);
+    };
+    what.gone = [self = shared_from_this(), key] { self->gone(key); };
+    const auto made = socket_pipe::accept(std::move(what), options_.pipes);
+    std::lock_guard guard(mutex_);
+    if (const auto found = all_.find(key); found != all_.end()) found->second.through = made;
+    return true;
+  }
+
+  /// Closes all. Returns when none of their callbacks runs any more, unless a callback calls it.
+  void close() {
+    std::vector<std::shared_ptr<pipe>> open;
+    std::unique_lock lock(mutex_);
+    closed_ = true;
+    for (const auto& [key, each] : all_)
+      if (auto held = each.through.lock()) open.push_back(std::move(held));
+    lock.unlock();
+    for (const auto& each : open) each->close();
+    open.clear();
+    lock.lock();
+    if (!io_loop::is_on_a_loop()) none_.wait(lock, [this] { return all_.empty(); });
+  }
+
+  std::uint64_t garbage() const noexcept { return garbage_; }
+  std::uint64_t too_many() const noexcept { return too_many_; }
+  std::uint64_t failed() const noexcept { return failed_; }
+
+private:
+  struct connection {
+    std::string from;
+    bool is_stream = false;
+    std::weak_ptr<pipe> through;
+  };
+  struct of_address {
+    std::size_t in_handshake = 0, streams = 0;
+  };
+
+  void decided(std::uint64_t key, socket_pipe::accepted::outcome said,
+               const std::shared_ptr<socket_pipe>& made) {
+    using outcome = socket_pipe::accepted::outcome;
+    bool closed = false, good = said == outcome::greeted;
+    {
+      std::lock_guard guard(mutex_);
+      closed = closed_;
+      auto& which = all_.at(key);
+      auto& of_one = by_address_.at(which.from);
+      --in_handshake_;
+      --of_one.in_handshake;
+      if (good &&
+          (streams_ >= options_.most_streams || of_one.streams >= options_.most_streams_from_one)) {
+        good = false;
+        ++too_many_;
+      } else if (good) {
+        which.is_stream = true;
+        ++streams_;
+        ++of_one.streams;
+      }
+    }
+    if (said == outcome::garbage) ++garbage_;
+    if (said == outcome::failed && !closed) ++failed_;
+    if (!good || closed) return;
+    try {
+      options_.on_pipe(made);
+    } catch (...) {
+      made->close();
+    }
+  }
+
+  void gone(std::uint64_t key) {
+    std::lock_guard guard(mutex_);
+    const auto found = all_.find(key);
+    if (found->second.is_stream) {
+      --streams_;
+      --by_address_.at(found->second.from).streams;
+    }
+    forget_if_none(found->second.from);
+    all_.erase(found);
+    if (all_.empty()) none_.notify_all();
+  }
+
+  void forget_if_none(const std::string& from) {
+    // Another connection of the address may have ended in between.
+    const auto found = by_address_.find(from);
+    if (found != by_address_.end() && found->second.in_handshake == 0 && found->second.streams == 0)
+      by_address_.erase(found);
+  }
+
+  const listener_options options_;
+  const std::shared_ptr<byte_budget> incomplete_;
+  std::atomic<std::uint64_t> garbage_{0}, too_many_{0}, failed_{0};
+  std::mutex mutex_; // guards the members below
+  std::condition_variable none_;
+  bool closed_ = false;
+  std::uint64_t last_ = 0;
+  std::size_t in_handshake_ = 0, streams_ = 0;
+  std::map<std::uint64_t, connection> all_;
+  std::map<std::string, of_address> by_address_;
+};
+
 class gate final : public listener {
 public:
   explicit gate(listener_options options)
-      : options_(std::move(options)), service_(options_.pipes,
-                                               [this](std::shared_ptr<server_pipe> made) {
-                                                 shook_hands(made->peer());
-                                                 take(std::move(made));
-                                               }),
-        bell_(eventfd(0, EFD_CLOEXEC)), poll_(epoll_create1(EPOLL_CLOEXEC)) {}
+      : options_(std::move(options)), bell_(eventfd(0, EFD_CLOEXEC)),
+        poll_(epoll_create1(EPOLL_CLOEXEC)) {}
   ~gate() override { close(); }
 
   result<void> open() {
@@ -207,27 +224,7 @@ public:
     socklen_t length = sizeof(mine);
     getsockname(socket_.get(), reinterpret_cast<sockaddr*>(&mine), &length);
     options_.at.port = port_of(mine);
-
-    grpc::ServerBuilder builder;
-    builder.RegisterCallbackGenericService(&service_);
-    builder.SetMaxReceiveMessageSize(static_cast<int>(max_grpc_bytes));
-    builder.SetMaxSendMessageSize(-1);
-    builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
-                               static_cast<int>(options_.timeout.count()));
-    // Closes connections that shake hands and open no stream, and those whose stream has ended.
-    builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS,
-                               static_cast<int>(options_.timeout.count()));
-    builder.AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES,
-                               static_cast<int>(options_.pipes.lookahead_bytes));
-    builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, 1 << 20);
-    builder.AddChannelArgument(GRPC_ARG_HTTP2_WRITE_BUFFER_SIZE, 1 << 20);
-    builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, 4);
-    builder.SetResourceQuota(grpc::ResourceQuota("shoal").Resize(options_.memory_bytes));
-    acceptor_ = builder.experimental().AddExternalConnectionAcceptor(
-        grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
-        options_.credentials);
-    server_ = builder.BuildAndStart();
-    if (!server_) return failure{"cannot start the server on " + options_.at.text()};
+    passed_ = std::make_shared<passed_connections>(options_);
     watch(socket_.get(), EPOLLIN);
     watch(bell_.get(), EPOLLIN);
     thread_ = std::thread([this] { serve(); });
@@ -236,7 +233,8 @@ public:
 
   const address& at() const noexcept override { return options_.at; }
   refused_connections refused() const noexcept override {
-    return {silent_, garbage_, too_many_, handshake_};
+    return {silent_, garbage_ + passed_->garbage(), too_many_ + passed_->too_many(),
+            passed_->failed()};
   }
 
   void close() override {
@@ -246,57 +244,17 @@ public:
       if (::write(bell_.get(), &one, sizeof(one)) != sizeof(one)) std::abort();
       thread_.join();
     }
-    if (server_) {
-      server_->Shutdown(std::chrono::system_clock::now());
-      server_->Wait();
-    }
+    waiting_.clear();
+    socket_ = descriptor();
+    if (passed_) passed_->close();
   }
 
 private:
   struct waiting {
     descriptor socket;
     steady::time_point since;
-    std::string from;
-    std::uint16_t port;
+    std::string from, peer; // the address without the port, and with it
   };
-  /// A connection that gRPC has taken over and that has opened no stream yet.
-  struct handshaking {
-    steady::time_point since;
-    std::string from;
-    std::uint16_t port;
-  };
-
-  void take(std::shared_ptr<server_pipe> made) {
-    auto counted = streams_->add(made->peer(), options_);
-    if (!counted) {
-      ++too_many_;
-      made->start([](payload) {}, [](const std::string&) {});
-      return made->close();
-    }
-    made->count_as(std::move(counted));
-    options_.on_pipe(std::move(made));
-  }
-
-  /// Takes a connection off the list. gRPC writes `peer` as ipv4:10.0.0.5:41234 or
-  /// ipv6:%5B::1%5D:41234.
-  void shook_hands(const std::string& peer) {
-    const auto colon = peer.rfind(':');
-    const auto port =
-        colon == std::string::npos ? 0 : std::strtoul(peer.c_str() + colon + 1, nullptr, 10);
-    std::lock_guard guard(mutex_);
-    const auto found =
-        std::find_if(in_handshake_.begin(), in_handshake_.end(), [&](const handshaking& each) {
-          return each.port == port &&
-                 (each.from.size() != sizeof(in_addr) ||
-                  peer.find(':' + numbers_of(each.from) + ':') != std::string::npos);
-        });
-    if (found != in_handshake_.end()) in_handshake_.erase(found);
-  }
-  static std::string numbers_of(const std::string& ipv4) {
-    char out[INET_ADDRSTRLEN] = "";
-    return inet_ntop(AF_INET, ipv4.data(), out, sizeof(out)) != nullptr ? out : "";
-  }
-
   void watch(int which, std::uint32_t what) {
     epoll_event event{};
     event.events = what;
@@ -330,10 +288,6 @@ private:
           drop(found);
         }
       }
-      std::lock_guard guard(mutex_);
-      for (; !in_handshake_.empty() && in_handshake_.front().since <= late;
-           in_handshake_.pop_front())
-        ++handshake_;
     }
   }
 
@@ -362,7 +316,8 @@ private:
       const int which = made.get();
       const auto now = steady::now();
       order_.emplace_back(now, which);
-      waiting_[which] = {std::move(made), now, std::move(key), port_of(from)};
+      waiting_[which] = {std::move(made), now, std::move(key),
+                         socket_text(reinterpret_cast<const sockaddr*>(&from), length)};
       watch(which, EPOLLIN | EPOLLRDHUP | EPOLLET);
     }
   }
@@ -401,47 +356,29 @@ private:
       ++silent_;
       return drop(found);
     }
-    const auto says = look_at_first({first, static_cast<std::size_t>(got)}, options_.tls);
+    const auto says =
+        look_at_first({first, static_cast<std::size_t>(got)}, options_.credentials != nullptr);
     if (says == first_bytes::garbage) {
       ++garbage_;
       return drop(found);
     }
     // more bytes will come, or the time limit ends the wait
     if (says == first_bytes::too_few) return;
-    {
-      std::lock_guard guard(mutex_);
-      const auto& from = found->second.from;
-      const auto of_one = std::count_if(in_handshake_.begin(), in_handshake_.end(),
-                                        [&](const handshaking& each) { return each.from == from; });
-      if (in_handshake_.size() >= options_.most_in_handshake ||
-          static_cast<std::size_t>(of_one) >= options_.most_in_handshake_from_one) {
-        ++too_many_;
-        return drop(found);
-      }
-      in_handshake_.push_back({steady::now(), from, found->second.port});
-    }
     epoll_ctl(poll_.get(), EPOLL_CTL_DEL, which, nullptr);
-    forget(found->second.from);
-    grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
-    connection.listener_fd = socket_.get();
-    connection.fd = found->second.socket.release();
-    waiting_.erase(found);
     const int yes = 1;
-    setsockopt(connection.fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
-    acceptor_->HandleNewConnection(&connection);
+    setsockopt(which, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
+    auto passes = std::move(found->second);
+    forget(passes.from);
+    waiting_.erase(found);
+    if (!passed_->take(std::move(passes.socket), passes.from, std::move(passes.peer))) ++too_many_;
   }
 
   listener_options options_;
-  service service_;
   descriptor socket_, bell_, poll_;
-  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
-  std::unique_ptr<grpc::Server> server_;
   std::thread thread_;
-  const std::shared_ptr<open_streams> streams_ = std::make_shared<open_streams>();
+  std::shared_ptr<passed_connections> passed_;
   std::atomic<bool> closing_{false};
-  std::atomic<std::uint64_t> silent_{0}, garbage_{0}, too_many_{0}, handshake_{0};
-  std::mutex mutex_;                     // guards in_handshake_
-  std::deque<handshaking> in_handshake_; // in the order of arrival
+  std::atomic<std::uint64_t> silent_{0}, garbage_{0}, too_many_{0};
   // Only the gate's thread uses the members below.
   std::optional<steady::time_point> accept_again_; // set while no descriptor is left
   std::map<int, waiting> waiting_;

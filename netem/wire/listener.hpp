@@ -1,7 +1,6 @@
-// The listening socket of a host. A gate stands in front of gRPC and closes a connection whose
-// first bytes are not the protocol's, or that stays silent for `timeout`. A closed connection is
-// counted, and costs no memory in gRPC. The gate also limits the waiting connections, in all and
-// from one address.
+// The listening socket of a host. A gate closes a connection whose first bytes are not the
+// protocol's, or that stays silent for `timeout`. A closed connection is counted, and costs little
+// memory. The gate also limits the waiting connections, in all and from one address.
 #pragma once
 
 #include "kernels/base/result.hpp"
@@ -15,16 +14,11 @@
 #include <string>
 #include <string_view>
 
-namespace grpc {
-class ServerCredentials;
-}
-
 namespace shoal::netem::wire {
 
 struct listener_options {
-  address at; ///< port 0: any that is free
-  std::shared_ptr<grpc::ServerCredentials> credentials;
-  bool tls = false;                        ///< the first bytes must be a TLS handshake
+  address at;                                         ///< port 0: any that is free
+  std::shared_ptr<const tls_credentials> credentials; ///< null: no TLS
   std::chrono::milliseconds timeout{5000}; ///< for the first bytes, and for the handshake
   /// Connections that have sent nothing yet.
   std::size_t most_waiting = 256, most_waiting_from_one = 64;
@@ -32,7 +26,7 @@ struct listener_options {
   /// Open streams. A host opens two, or more for bulk (striped_pipe.hpp). Several hosts may share
   /// an address.
   std::size_t most_streams = 8192, most_streams_from_one = 1024;
-  /// the memory that gRPC may use for incoming bytes
+  /// the memory of long frames that are not complete
   std::size_t memory_bytes = std::size_t{256} << 20;
   pipe_options pipes;
   /// A stream was opened. The pipe closes unless the callee keeps it.

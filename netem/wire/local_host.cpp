@@ -5,9 +5,6 @@
 #include "netem/wire/message_frames.hpp"
 #include "netem/wire/send_control_request.hpp"
 
-#include <grpcpp/security/credentials.h>
-#include <grpcpp/security/server_credentials.h>
-
 #include <algorithm>
 #include <random>
 
@@ -62,8 +59,7 @@ result<void> local_host::open() {
   if (options_.listen) {
     listener_options at;
     at.at = *options_.listen;
-    at.tls = all_->options.server_credentials != nullptr;
-    at.credentials = at.tls ? all_->options.server_credentials : grpc::InsecureServerCredentials();
+    at.credentials = all_->options.credentials;
     at.timeout = std::chrono::duration_cast<std::chrono::milliseconds>(all_->options.hello_time);
     at.pipes = all_->options.bulk;
     at.on_pipe = [weak = weak_from_this()](std::shared_ptr<pipe> made) {
@@ -92,8 +88,7 @@ result<void> local_host::open() {
 
 std::shared_ptr<pipe> local_host::dial(const std::string& where, int which) const {
   const auto& options = all_->options;
-  const auto credentials = options.channel_credentials ? options.channel_credentials
-                                                       : grpc::InsecureChannelCredentials();
+  const auto& credentials = options.credentials;
   if (which == 0) return open_pipe(where, pipe_kinds[0], credentials, options.control);
   if (options.bulk_connections == 1)
     return open_pipe(where, pipe_kinds[1], credentials, options.bulk);

@@ -106,7 +106,7 @@ private:
   /// Reports a refusal, with all text from others made safe to print. Reports at most a hundred in
   /// a minute, and counts the others.
   void tell_refused(const std::string& where, refusal why, const std::string& text, bool fatal);
-  /// Calls `work`. An exception would leave gRPC's callback and stop its pipe for good, so it is
+  /// Calls `work`. An exception would end the pipe without a report, so it is
   /// counted and ends the link.
   template <class Work>
   void safely(const link_ptr& of, Work work);

@@ -186,7 +186,7 @@ void local_host::left(const link_ptr& of) {
 }
 
 void local_host::end(const link_ptr& given, const std::string& why) {
-  const auto gone = state_.lock()->remove(given, now(), nothing_listens(why));
+  const auto gone = state_.lock()->remove(given, now(), why == nothing_listens);
   if (!gone.link) return;
   if (gone.tick_at) tick_at(*gone.tick_at);
   for (const auto& each : gone.orphans) end(each, "the relay is gone");

@@ -1,4 +1,4 @@
-// The real network between hosts: implements netem/carrier.hpp over gRPC. Each host of this process
+// The real network between hosts: implements netem/carrier.hpp over TCP. Each host of this process
 // listens, or only dials. It has a link to each host that it talks to. Hosts are known by name and
 // incarnation.
 //
@@ -105,7 +105,7 @@ struct wire_options {
   std::uint64_t most_incomplete = std::uint64_t{1} << 30; ///< bytes of incomplete messages in all
   /// The frames of one pipe in a second; reading pauses beyond that.
   std::uint64_t most_frames = 50'000;
-  pipe_options control{std::size_t{2} << 20, std::size_t{1} << 18};
+  pipe_options control{std::size_t{2} << 20};
   pipe_options bulk;
   /// The connections that carry bulk between two hosts, 1 to most_stripes (striped_pipe.hpp). The
   /// host that dials opens so many.
@@ -120,8 +120,7 @@ struct wire_options {
   std::function<bool(std::string_view type)> acceptable;
   std::function<std::int64_t()> utc_ns;
   /// Null: the links are neither encrypted nor authenticated.
-  std::shared_ptr<grpc::ServerCredentials> server_credentials;
-  std::shared_ptr<grpc::ChannelCredentials> channel_credentials;
+  std::shared_ptr<const tls_credentials> credentials;
   std::shared_ptr<const admission> admits; ///< set if there are credentials
   own_keys keys;                           ///< set if there are credentials
   /// Whether the owner of this key (32 bytes) must not take part. Links with it end within seconds.

@@ -17,7 +17,7 @@ namespace shoal::netem::wire::pem {
 
 namespace {
 
-// A process that ends may still have threads of gRPC that close TLS connections. OpenSSL's own
+// A process that ends still has threads that close TLS connections (io_loop.hpp). OpenSSL's own
 // clean-up at the end would take away what they use, so there is none. The first call of a process
 // decides.
 [[maybe_unused]] const bool lasts_to_the_end =

@@ -1,9 +1,9 @@
 // An ordered stream of frames between two processes, in both directions. A link has two pipes, each
 // on its own connection, so small messages never wait behind tensors. A listener (listener.hpp) or
-// open_pipe() makes a pipe. gRPC provides flow control, limits before allocation, and TLS.
+// open_pipe() makes a pipe (socket_pipe.hpp).
 //
-// A frame is a head of some bytes, followed by payloads. Sending copies none of them. Several small
-// frames travel in one gRPC message. A frame has at most `max_frame_bytes` bytes.
+// A frame is a head of some bytes, followed by payloads. Without TLS, sending copies none of them.
+// A frame has at most `max_frame_bytes` bytes.
 #pragma once
 
 #include "kernels/base/payload.hpp"
@@ -14,16 +14,12 @@
 #include <string>
 #include <vector>
 
-namespace grpc {
-class ChannelCredentials;
-}
-
 namespace shoal::netem::wire {
+
+class tls_credentials;
 
 /// The longest frame: a piece of a message and its head.
 inline constexpr std::size_t max_frame_bytes = (std::size_t{1} << 20) + 4096;
-/// The longest gRPC message. gRPC refuses longer ones before it allocates memory.
-inline constexpr std::size_t max_grpc_bytes = max_frame_bytes + 4096;
 
 struct frame {
   std::vector<char> head;
@@ -36,8 +32,8 @@ struct frame {
   }
 };
 
-/// Counts received bytes that are not handled yet. Reading stops while they are too many, and
-/// gRPC's flow control then stops the sender. Thread safety: all.
+/// Counts received bytes that are not handled yet. Reading stops while they are too many, and TCP's
+/// flow control then stops the sender. Thread safety: all.
 class receive_window {
 public:
   virtual ~receive_window() = default;
@@ -45,20 +41,21 @@ public:
   virtual void remove(std::size_t bytes) = 0;
 };
 
-/// Thread safety: all. Callbacks come one at a time, on gRPC's threads. Callbacks may call the
-/// pipe.
+/// Thread safety: all. Callbacks come one at a time, on a thread that serves other pipes, too.
+/// Callbacks may call the pipe.
 class pipe {
 public:
   virtual ~pipe() = default;
 
   /// The pipe's new owner calls it once, before any other function. `on_frame` gets frames that
-  /// start at a multiple of eight bytes. `on_closed` is the last callback and comes once, with
-  /// gRPC's reason.
+  /// start at a multiple of eight bytes. `on_closed` is the last callback and comes once, with a
+  /// reason in an operator's words (end_reasons.hpp).
   virtual void start(std::function<void(payload)> on_frame,
                      std::function<void(const std::string& why)> on_closed) = 0;
   /// Queues a frame. Does nothing if the pipe is closed.
   virtual void send(frame what) = 0;
-  /// Sends the queued frames, and then closes. on_closed still comes.
+  /// Sends the queued frames, and then closes. Frames that come later are dropped; on_closed still
+  /// comes.
   virtual void finish() = 0;
   /// Closes at once, and drops the queue.
   virtual void close() = 0;
@@ -73,22 +70,20 @@ public:
 
   /// The other side's certificate in PEM; empty without TLS.
   virtual std::string certificate() const = 0;
-  /// The other side's address, as gRPC writes it.
+  /// The other side's address, as in 10.0.0.5:41234.
   virtual std::string peer() const = 0;
-  /// The kind of the pipe: the gRPC method that was called.
+  /// The kind of the pipe, which the side that dialled has named.
   virtual const std::string& kind() const = 0;
 };
 
 struct pipe_options {
   std::size_t window_bytes = std::size_t{8} << 20; ///< the bytes that may be unhandled
-  /// HTTP/2's window: the bytes that may be in flight beyond window_bytes.
-  std::size_t lookahead_bytes = std::size_t{4} << 20;
 };
 
-/// Opens a pipe to `address` (host:port). The pipe connects on first use; on_closed reports a
-/// failure.
+/// Opens a pipe to `address` (host:port). `kind`: a word of small letters. Null credentials: no
+/// TLS. The pipe connects when it is started; on_closed reports a failure.
 std::shared_ptr<pipe> open_pipe(const std::string& address, const std::string& kind,
-                                const std::shared_ptr<grpc::ChannelCredentials>& credentials,
+                                const std::shared_ptr<const tls_credentials>& credentials,
                                 const pipe_options& options);
 
 } // namespace shoal::netem::wire

@@ -1,10 +1,8 @@
 #include "netem/wire/send_control_request.hpp"
 
 #include "netem/wire/clean_text.hpp"
-#include "netem/wire/plain_words.hpp"
 
 #include <fmt/format.h>
-#include <grpcpp/security/credentials.h>
 
 #include <atomic>
 #include <future>
@@ -27,7 +25,7 @@ std::optional<control_answer> read_control_answer(std::span<const std::byte> byt
 }
 
 result<std::string> send_control_request(const address& where, const std::string& name,
-                                         const std::shared_ptr<grpc::ChannelCredentials>& channel,
+                                         const std::shared_ptr<const tls_credentials>& credentials,
                                          const std::shared_ptr<const admission>& admits,
                                          const std::string& question,
                                          std::chrono::milliseconds timeout) {
@@ -41,8 +39,7 @@ result<std::string> send_control_request(const address& where, const std::string
   };
   auto out = std::make_shared<outcome>();
   auto answer = out->said.get_future();
-  auto through = open_pipe(where.text(), control_request_kind,
-                           channel ? channel : grpc::InsecureChannelCredentials(), {});
+  auto through = open_pipe(where.text(), control_request_kind, credentials, {});
   const auto at = where.text();
   through->start(
       [out, admits, at, name, weak = std::weak_ptr<pipe>(through)](payload bytes) {
@@ -67,9 +64,7 @@ result<std::string> send_control_request(const address& where, const std::string
         out->tell(std::move(said->text));
       },
       [out, at](const std::string& why) {
-        out->tell(failure{fmt::format("{}: {}", at,
-                                      why.empty() ? "it closed the connection"
-                                                  : clean_text(in_plain_words(why)))});
+        out->tell(failure{fmt::format("{}: {}", at, clean_text(why))});
       });
   frame asked;
   asked.head.assign(question.begin(), question.end());

@@ -29,11 +29,11 @@ frame to_frame(const control_answer& what);
 std::optional<control_answer> read_control_answer(std::span<const std::byte> bytes);
 
 /// Asks the host at `where`, and waits at most `timeout`. `name`: the expected name of the host;
-/// empty: any admitted host. `channel` and `admits` are null without keys.
+/// empty: any admitted host. `credentials` and `admits` are null without keys.
 /// Errors: no host listens, no answer in time, either side refuses the other, the host's own
 /// message if it does not carry out the request.
 result<std::string> send_control_request(const address& where, const std::string& name,
-                                         const std::shared_ptr<grpc::ChannelCredentials>& channel,
+                                         const std::shared_ptr<const tls_credentials>& credentials,
                                          const std::shared_ptr<const admission>& admits,
                                          const std::string& question,
                                          std::chrono::milliseconds timeout);

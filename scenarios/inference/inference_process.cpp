@@ -344,9 +344,8 @@ private:
       using netem::wire::refusal;
       if (why == refusal::ourselves) return;
       const auto name = why == refusal::none ? std::string{} : std::string(name_of(why));
-      const auto line =
-          fmt::format("no link with {}: {}{}{}", where, name,
-                      name.empty() || text.empty() ? "" : ", ", netem::wire::in_plain_words(text));
+      const auto line = fmt::format("no link with {}: {}{}{}", where, name,
+                                    name.empty() || text.empty() ? "" : ", ", text);
       {
         // The network dials repeatedly. People read the first failure of a kind.
         std::lock_guard guard(mutex_);
@@ -360,8 +359,7 @@ private:
     };
     if (place.keys) {
       const auto& keys = *place.keys;
-      wire.server_credentials = keys.server;
-      wire.channel_credentials = keys.channel;
+      wire.credentials = keys.tls;
       wire.admits = keys.admits;
       wire.keys = {keys.key, keys.certificate};
       out.keys = member_keys_of(place.name, keys.key, keys.certificate);

@@ -31,8 +31,7 @@ struct node_options {
   std::uint64_t relay_bytes = 0; ///< limit on bytes relayed between hosts that can only dial
   bool pace = false;             ///< a step lasts at least as long as on the scenario's device
   /// Null: no encryption and no authentication.
-  std::shared_ptr<grpc::ServerCredentials> server_credentials;
-  std::shared_ptr<grpc::ChannelCredentials> channel_credentials;
+  std::shared_ptr<const netem::wire::tls_credentials> credentials;
   std::shared_ptr<const netem::wire::admission> admits;
   /// Null: the node has the stand-in key of its name.
   std::shared_ptr<const netem::wire::signing_key> key;

@@ -87,7 +87,7 @@ real_network runner::state::network_between_hosts() {
       if (!unreached.insert((of_swarm ? std::string{} : where) + what).second) return;
     }
     auto line = why == netem::wire::refusal::none
-                    ? fmt::format("no link with {}: {}", where, netem::wire::in_plain_words(text))
+                    ? fmt::format("no link with {}: {}", where, text)
                     : fmt::format("no link with {}: {}{}{}", where, name_of(why),
                                   text.empty() ? "" : ", ", text);
     if (!fatal && why == netem::wire::refusal::name_taken)
@@ -108,8 +108,7 @@ real_network runner::state::network_between_hosts() {
   out.alone = true;
   out.shaped = node.shape;
   out.paced = node.pace;
-  wire.server_credentials = node.server_credentials;
-  wire.channel_credentials = node.channel_credentials;
+  wire.credentials = node.credentials;
   wire.admits = node.admits;
   wire.keys = {node.key, node.certificate};
   out.bans = known_bans;

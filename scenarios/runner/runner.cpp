@@ -154,7 +154,7 @@ std::string runner::state::run_yaml(bool interrupted) const {
     for (const auto& other : node.join)
       made_by.joins += (made_by.joins.empty() ? "" : " ") + other.text();
     made_by.invitation = node.invitation;
-    made_by.insecure = !node.server_credentials;
+    made_by.insecure = !node.credentials;
   }
   if (!simulated()) made_by.started_utc_ns = started_utc_ns;
   made_by.branches = options.branches;

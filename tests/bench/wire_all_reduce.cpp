@@ -98,8 +98,7 @@ public:
     if (options_.tls) {
       auto credentials = wire::load_credentials(options_.keys / name_of(self_));
       if (!credentials) return failed(credentials.error());
-      real.options.server_credentials = credentials->server;
-      real.options.channel_credentials = credentials->channel;
+      real.options.credentials = credentials->tls;
       real.options.admits = credentials->admits;
       real.options.keys = {credentials->key, credentials->certificate};
       real.keys =
@@ -340,8 +339,6 @@ int main(int argc, char** argv) {
     if (auto made = make_keys(options); !made)
       return std::fprintf(stderr, "%s\n", made.error().c_str()), 3;
   }
-  setenv("GRPC_VERBOSITY", "NONE", 0); // before credentials are made; else it tells that
-                                       // certificates name nodes and not addresses
   auto& all = bench::share<shared_state>(options.processes);
   const bool good = bench::run_processes(
       options.processes,

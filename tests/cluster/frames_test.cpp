@@ -1,4 +1,4 @@
-// The decoding of incoming bytes: frames, gRPC messages and CAF messages that are truncated,
+// The decoding of incoming bytes: frames, and CAF messages that are truncated,
 // changed or made up. Also the sender of a message, which its content cannot change.
 #include "actors/all_messages.hpp"
 #include "actors/messages.hpp"
@@ -8,7 +8,6 @@
 #include "netem/fabric.hpp"
 #include "netem/wire/address.hpp"
 #include "netem/wire/frames.hpp"
-#include "netem/wire/grpc_pipe.hpp"
 #include "netem/wire/message_codec.hpp"
 #include "netem/wire/network.hpp"
 #include "tests/cluster/support/attacker.hpp"
@@ -16,7 +15,6 @@
 #include <caf/actor_system.hpp>
 #include <caf/event_based_actor.hpp>
 #include <doctest/doctest.h>
-#include <grpcpp/security/credentials.h>
 
 #include <algorithm>
 #include <atomic>
@@ -179,7 +177,7 @@ private:
 class linked_host : public false_host {
 public:
   linked_host(lone_host& lab, const std::string& name, std::uint64_t link)
-      : false_host(lab.at(), grpc::InsecureChannelCredentials()) {
+      : false_host(lab.at(), nullptr) {
     greet(lab.hello_of(name, link));
     const auto theirs = answer();
     REQUIRE(theirs.has_value());
@@ -327,53 +325,10 @@ TEST_CASE("the first bytes of a connection are the protocol's, or garbage, or to
   CHECK(look_at_first("", true) == first_bytes::too_few);
   CHECK(look_at_first("\x16", true) == first_bytes::too_few);
   CHECK(look_at_first("\x16\x03\x01", true) == first_bytes::ours);
-  CHECK(look_at_first("PR", false) == first_bytes::too_few);
-  CHECK(look_at_first("PRI", false) == first_bytes::ours);
+  CHECK(look_at_first("SH", false) == first_bytes::too_few);
+  CHECK(look_at_first("SHO", false) == first_bytes::ours);
   CHECK(look_at_first("GET", false) == first_bytes::garbage);
-  CHECK(look_at_first("PRI", true) == first_bytes::garbage);
-}
-
-TEST_CASE(
-    "gRPC messages that are not made of frames are refused and frames never exceed their message") {
-  rng random(2);
-  std::deque<frame> queue;
-  for (const std::size_t size : {1, 8, 9, 100, 1000})
-    queue.push_back(frame{std::vector<char>(size, 'f'), {}});
-  std::size_t all = 0;
-  const auto good = to_grpc(queue, all);
-  std::vector<payload> read;
-  REQUIRE(from_grpc(good, read));
-  REQUIRE(read.size() == 5);
-  grpc::Slice whole;
-  REQUIRE(good.DumpToSingleSlice(&whole).ok());
-  const std::string text(reinterpret_cast<const char*>(whole.begin()), whole.size());
-  std::size_t refused = 0;
-  std::uint64_t touched = 0;
-  const auto look_at = [&](std::string what) {
-    const grpc::Slice slice(what);
-    std::vector<payload> frames;
-    refused += !from_grpc(grpc::ByteBuffer(&slice, 1), frames);
-    std::size_t sum = 0;
-    for (const auto& each : frames) {
-      sum += 8 + each.size();
-      for (const auto byte : each.bytes())
-        touched += std::to_integer<std::uint64_t>(byte); // every byte must be readable
-      REQUIRE(reinterpret_cast<std::uintptr_t>(each.bytes().data()) % 8 == 0);
-    }
-    REQUIRE(sum <= what.size() + 8);
-  };
-  for (std::size_t size = 1; size < text.size(); ++size) look_at(text.substr(0, size));
-  CHECK(refused >= text.size() - 5 * 16);
-  for (int round = 0; round < 10'000; ++round) {
-    auto changed = text;
-    for (auto bits = 1 + random.below(4); bits > 0; --bits)
-      changed[random.below(changed.size())] ^= static_cast<char>(1 << random.below(8));
-    look_at(std::move(changed));
-    const auto made_up = noise(random, 1 + random.below(300));
-    look_at({reinterpret_cast<const char*>(made_up.data()), made_up.size()});
-  }
-  CHECK(refused > 5'000);
-  CHECK(touched > 0);
+  CHECK(look_at_first("SHO", true) == first_bytes::garbage);
 }
 
 TEST_CASE("truncated or changed or made-up messages are refused or are registered messages") {
@@ -500,7 +455,7 @@ TEST_CASE("a host that names too many unknown hosts is disconnected, also when i
   mallory.send(0, naming(100, 11));
   CHECK(mallory.closed());
   CHECK(lab.counts().frames_refused.at("too_many_hosts") == 1);
-  false_host again(lab.at(), grpc::InsecureChannelCredentials());
+  false_host again(lab.at(), nullptr);
   again.greet(lab.hello_of("mallory", 3));
   CHECK(again.refused() == "banned");
   CHECK_FALSE(honest.closed(0ms));
@@ -509,9 +464,8 @@ TEST_CASE("a host that names too many unknown hosts is disconnected, also when i
 
 TEST_CASE("a host that leaves closes the pipes of a host that has not said everything") {
   lone_host lab("lab");
-  const auto insecure = grpc::InsecureChannelCredentials();
   linked_host linked(lab, "linked", 1);
-  false_host half(lab.at(), insecure), silent(lab.at(), insecure);
+  false_host half(lab.at(), nullptr), silent(lab.at(), nullptr);
   half.send(0, to_frame(lab.hello_of("half", 2)));
   REQUIRE(lab.wait_until([&] { return lab.counts().links_open == 1; }));
   lab.leave();

@@ -18,6 +18,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <future>
 
 using namespace shoal;
 using namespace shoal::cluster;
@@ -25,7 +26,7 @@ using namespace shoal::netem::wire;
 
 namespace {
 
-constexpr std::uint64_t epochs = 150;
+constexpr std::uint64_t epochs = 250;
 
 std::string handshake_series(std::string_view reason) {
   return fmt::format("shoal_handshakes_refused_total{{reason=\"{}\"}}", reason);
@@ -40,10 +41,10 @@ struct attack {
 
   hello hello_of(const std::string& name) { return reef.hello_of(name, ++links); }
   std::string next_name() { return fmt::format("mallory-{}", ++names); }
-  std::shared_ptr<grpc::ChannelCredentials> as(const identity& who) const {
+  std::shared_ptr<const tls_credentials> as(const identity& who) const {
     return credentials_of(who, reef.moderator().certificate_pem());
   }
-  std::shared_ptr<grpc::ChannelCredentials> admitted(const std::string& name) const {
+  std::shared_ptr<const tls_credentials> admitted(const std::string& name) const {
     return as(reef.admit(name));
   }
 
@@ -187,11 +188,20 @@ void bad_beginnings(attack& a) {
     more.head.push_back('x');
     mallory.send(0, more);
   });
-  a.begins_with("a hello of half a megabyte", [](false_host& mallory, const hello& mine) {
+  a.begins_with("a hello of 60 kilobytes", [](false_host& mallory, const hello& mine) {
     auto more = to_frame(mine);
-    more.head.resize(1 << 19);
+    more.head.resize(60'000);
     mallory.send(0, more);
   });
+  {
+    const auto longer = a.next_name();
+    false_host mallory(a.target, a.admitted(longer));
+    auto more = to_frame(a.hello_of(longer));
+    more.head.resize(1 << 19);
+    mallory.send(0, more);
+    CHECK(mallory.refused() == "closed");
+    ++a.handshakes["not_ours"];
+  }
   // Addresses that no resolver may see, and a name that no terminal may see.
   for (const char* address : {"unix:/tmp/socket", "dns:///example.org:7000", "lab\xff:7000"})
     a.begins_with(address, [&](false_host& mallory, const hello& mine) {
@@ -290,15 +300,20 @@ void bad_messages(attack& a) {
   bad_message("no message at all", std::string(200, '\xff'));
 }
 
-/// Sends bytes that are not frames, on streams of their own, and gRPC messages that are too long.
+/// Sends bytes that are not frames on connections of their own, and a frame that never ends.
 void bad_framing(attack& a) {
   const std::string four_gigabytes("\xff\xff\xff\xff\0\0\0\0", 8);
-  CHECK(send_unframed(a.target, a.admitted(a.next_name()), {four_gigabytes}));
-  CHECK(send_unframed(a.target, a.admitted(a.next_name()), {"x"}));
+  CHECK(send_unframed(a.port, a.reef.admit(a.next_name()), four_gigabytes));
+  CHECK(send_unframed(a.port, a.reef.admit(a.next_name()), std::string(8 << 20, 'x')));
   a.handshakes["not_ours"] += 2;
-  // gRPC refuses the message before it allocates memory.
-  CHECK(send_unframed(a.target, a.admitted(a.next_name()), {std::string(8 << 20, 'x')}));
-  a.handshakes["no_hello"] += 1;
+  // Both wait for the time limit of a hello.
+  const std::string long_one("\0\xff\0\0\0\0\0\0", 8);
+  auto half = std::async(std::launch::async, [&, who = a.reef.admit(a.next_name())] {
+    return send_unframed(a.port, who, long_one + std::string(1000, 'x'));
+  });
+  CHECK(send_unframed(a.port, a.reef.admit(a.next_name()), "x"));
+  CHECK(half.get());
+  a.handshakes["no_hello"] += 2;
 }
 
 } // namespace

@@ -5,8 +5,6 @@
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <grpcpp/security/credentials.h>
-#include <grpcpp/security/server_credentials.h>
 #include <netinet/in.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -30,7 +28,6 @@ namespace {
 listener_options without_keys() {
   listener_options out;
   out.at = {"127.0.0.1", 0};
-  out.credentials = grpc::InsecureServerCredentials();
   out.timeout = std::chrono::seconds(1);
   out.on_pipe = [](std::shared_ptr<netem::wire::pipe> made) {
     made->start([](payload) {}, [](const std::string&) {});
@@ -86,8 +83,7 @@ TEST_CASE("the open streams of one address are limited and those that end make r
   std::vector<std::shared_ptr<netem::wire::pipe>> pipes;
   std::atomic<int> closed{0};
   const auto dial = [&] {
-    pipes.push_back(
-        open_pipe((*opened)->at().text(), "control", grpc::InsecureChannelCredentials(), {}));
+    pipes.push_back(open_pipe((*opened)->at().text(), "control", nullptr, {}));
     pipes.back()->start([](payload) {}, [&](const std::string&) { ++closed; });
     pipes.back()->send(frame{{'x'}, {}});
   };
@@ -118,8 +114,7 @@ TEST_CASE("streams that are closed while they connect leave no connection behind
   std::atomic<int> closed{0};
   // Each stream is closed at another moment of its connection's beginning.
   const auto dial = [&](std::chrono::microseconds lives) {
-    const auto made =
-        open_pipe((*opened)->at().text(), "control", grpc::InsecureChannelCredentials(), {});
+    const auto made = open_pipe((*opened)->at().text(), "control", nullptr, {});
     made->start([](payload) {}, [&](const std::string&) { ++closed; });
     std::this_thread::sleep_for(lives);
     made->close();

@@ -4,7 +4,6 @@ set(SHOAL_WORLDS_TESTS
   replay_test.cpp
   support/program.cpp
   support/swarm.cpp
-  ../support/quiet_grpc.cpp
   threads_test.cpp
   worlds_test.cpp)
 if(TARGET shoal_learn)

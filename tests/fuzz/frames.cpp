@@ -1,8 +1,9 @@
-// The bytes of a connection before they are messages. They are first bytes, a gRPC message as
+// The bytes of a connection before they are messages. They are first bytes, a connection's bytes as
 // frames, hellos, messages in pieces, addresses, relayed frames, and answers to control requests.
 #include "netem/wire/frames.hpp"
 
 #include "netem/wire/address.hpp"
+#include "netem/wire/frame_stream.hpp"
 #include "netem/wire/send_control_request.hpp"
 #include "netem/wire/striped_pipe.hpp"
 #include "tests/fuzz/targets.hpp"
@@ -162,18 +163,26 @@ void frames(bytes input) {
       must(look_at_first(text, !tls) == first_bytes::garbage, "nobody speaks both");
     return;
   }
-  // Memory that begins where a slice of a connection's buffer may.
-  const auto rest = from.rest();
-  const auto offset = how / 4 % 8;
-  auto owner = std::make_shared<std::vector<std::byte>>(offset + rest.size());
-  std::copy(rest.begin(), rest.end(), owner->begin() + offset);
-  const auto shown = std::span(*owner).subspan(offset);
-  std::vector<payload> all;
-  if (!split_frames(owner, shown, all)) return;
+  // The bytes come in portions of any size.
+  auto rest = from.rest();
+  const std::size_t most = 1 + how / 4 * 64;
+  frame_stream stream;
   message_assembly messages;
   std::size_t given = 0;
-  for (const auto& frame : all)
-    if (!one_frame(messages, frame, given)) return;
+  while (!rest.empty()) {
+    const auto portion = rest.first(std::min(rest.size(), most));
+    auto left = portion;
+    for (const auto& place : stream.room()) {
+      const auto part = left.first(std::min(left.size(), place.size()));
+      std::copy(part.begin(), part.end(), place.begin());
+      left = left.subspan(part.size());
+    }
+    rest = rest.subspan(portion.size() - left.size());
+    std::vector<payload> all;
+    if (!stream.filled(portion.size() - left.size(), all)) return;
+    for (const auto& frame : all)
+      if (!one_frame(messages, frame, given)) return;
+  }
 }
 
 } // namespace shoal::fuzz

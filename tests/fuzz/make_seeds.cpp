@@ -14,6 +14,7 @@
 #include "netem/coordinator.hpp"
 #include "netem/fabric.hpp"
 #include "netem/wire/certificates.hpp"
+#include "netem/wire/frame_stream.hpp"
 #include "netem/wire/frames.hpp"
 #include "netem/wire/message_codec.hpp"
 #include "netem/wire/moderator.hpp"
@@ -133,9 +134,9 @@ void messages() {
   system.reset();
 }
 
-// ---- frames: the way in which they are read, then a gRPC message
+// ---- frames: the way in which they are read, then the bytes of a connection
 
-std::string in_grpc(const std::vector<std::string>& frames) {
+std::string in_stream(const std::vector<std::string>& frames) {
   std::string out;
   for (const auto& each : frames) {
     const std::uint64_t length = each.size();
@@ -175,15 +176,16 @@ void frames() {
                                  .done()
                                  .head);
   const auto relayed = text_of(to_bytes(relayed_head{1, {}, 5})) + hello_frame;
-  write("frames", "hello", first(0) + in_grpc({hello_frame, where}));
-  write("frames", "message",
-        first(4) +
-            in_grpc({message_frame(whole, whole.body()),
+  write("frames", "hello", first(0) + in_stream({hello_frame, where}));
+  write(
+      "frames", "message",
+      first(4) +
+          in_stream({message_frame(whole, whole.body()),
                      text_of(frame_writer(frame_kind::watch).put(std::uint32_t{3}).done().head)}));
   write("frames", "pieces",
-        first(0) +
-            in_grpc({message_frame(pieces, 10), piece + std::string(7, '\0') + std::string(20, 'c'),
-                     piece + std::string(7, '\0') + std::string(10, 'd'), relayed}));
+        first(0) + in_stream({message_frame(pieces, 10),
+                              piece + std::string(7, '\0') + std::string(20, 'c'),
+                              piece + std::string(7, '\0') + std::string(10, 'd'), relayed}));
   const auto number = [](frame_kind kind, std::uint64_t value) {
     return text_of(frame_writer(kind).put(value).done().head);
   };
@@ -191,29 +193,30 @@ void frames() {
     return frame_writer(kind).put(node_key{7, {1, 2, 3}});
   };
   write("frames", "list",
-        first(0) + in_grpc({number(frame_kind::revocation_list_number, 3),
-                            text_of(frame_writer(frame_kind::revocation_list)
-                                        .put(std::string_view("-----BEGIN X509 CRL-----\n"))
-                                        .done()
-                                        .head)}));
+        first(0) + in_stream({number(frame_kind::revocation_list_number, 3),
+                              text_of(frame_writer(frame_kind::revocation_list)
+                                          .put(std::string_view("-----BEGIN X509 CRL-----\n"))
+                                          .done()
+                                          .head)}));
   write("frames", "ping",
-        first(0) + in_grpc({text_of(frame_writer(frame_kind::ping).done().head),
-                            number(frame_kind::ping, 5), number(frame_kind::pong, 5)}));
-  write("frames", "relay",
-        first(0) +
-            in_grpc({text_of(node_and(frame_kind::where_is).done().head),
+        first(0) + in_stream({text_of(frame_writer(frame_kind::ping).done().head),
+                              number(frame_kind::ping, 5), number(frame_kind::pong, 5)}));
+  write(
+      "frames", "relay",
+      first(0) +
+          in_stream({text_of(node_and(frame_kind::where_is).done().head),
                      number(frame_kind::introduce, 9),
                      text_of(node_and(frame_kind::relay_end).put(std::uint64_t{5}).done().head)}));
   write("frames", "leaving",
         first(0) +
-            in_grpc({text_of(frame_writer(frame_kind::ended).put(std::uint32_t{3}).done().head),
-                     text_of(frame_writer(frame_kind::leaving).done().head)}));
+            in_stream({text_of(frame_writer(frame_kind::ended).put(std::uint32_t{3}).done().head),
+                       text_of(frame_writer(frame_kind::leaving).done().head)}));
   write("frames", "refused",
-        first(0) + in_grpc({text_of(frame_writer(frame_kind::refused)
-                                        .put(std::uint8_t{2})
-                                        .put(std::string_view("the clock is off"))
-                                        .done()
-                                        .head)}));
+        first(0) + in_stream({text_of(frame_writer(frame_kind::refused)
+                                          .put(std::uint8_t{2})
+                                          .put(std::string_view("the clock is off"))
+                                          .done()
+                                          .head)}));
   write("frames", "answer", first(1) + text_of(to_frame(control_answer{true, "{}"}).head));
   write("frames", "address", first(2) + std::string("lab-3.example.org:7000"));
   write("frames", "address.v6", first(2) + std::string("[::1]:65535"));

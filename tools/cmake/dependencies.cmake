@@ -1,5 +1,5 @@
 # Every library that Shoal uses, as one imported target each. The targets:
-#   shoal::caf shoal::torch shoal::openblas shoal::sodium shoal::glpk shoal::zstd shoal::brotli shoal::zlib shoal::png shoal::icu shoal::sentencepiece shoal::grpc shoal::openssl shoal::microhttpd shoal::jemalloc
+#   shoal::caf shoal::torch shoal::openblas shoal::sodium shoal::glpk shoal::zstd shoal::brotli shoal::zlib shoal::png shoal::icu shoal::sentencepiece shoal::openssl shoal::microhttpd shoal::jemalloc
 #   yaml-cpp fmt::fmt spdlog::spdlog nlohmann_json::nlohmann_json CLI11::CLI11 Eigen3::Eigen
 #   prometheus-cpp::core prometheus-cpp::pull; in the tests also doctest::doctest and benchmark::benchmark
 # The Debian packages that provide them are listed in tools/bootstrap/.
@@ -32,8 +32,6 @@ endfunction()
 shoal_import(caf HEADER caf/all.hpp LIBRARIES caf_core LINK Threads::Threads)
 shoal_import(sodium HEADER sodium.h LIBRARIES sodium)
 shoal_import(glpk HEADER glpk.h LIBRARIES glpk)
-# gRPC's own CMake files ask for those of all its parts, so the libraries are imported directly.
-shoal_import(grpc HEADER grpcpp/grpcpp.h LIBRARIES grpc++ grpc gpr absl_synchronization)
 shoal_import(microhttpd HEADER microhttpd.h LIBRARIES microhttpd)
 shoal_import(openssl HEADER openssl/ssl.h LIBRARIES ssl crypto)
 # No code calls jemalloc by name, so a linker may take it for superfluous. (Sanitizers bring an allocator of their own.)

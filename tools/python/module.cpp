@@ -12,14 +12,11 @@
 
 #include <pybind11/pybind11.h>
 
-#include <cstdlib>
 #include <string>
 
 PYBIND11_MODULE(_shoal, module) {
   namespace py = pybind11;
   using namespace shoal::python;
-  // As in tools/program.cpp.
-  setenv("GRPC_VERBOSITY", "NONE", 0);
 #if SHOAL_WITH_LEARN
   // NumPy loads OpenBLAS, too.
   shoal::learn::choose_loops();

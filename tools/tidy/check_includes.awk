@@ -15,7 +15,6 @@ BEGIN {
   # Which folders may include a library, directly or through a header of ours.
   library["torch"] = library["ATen"] = library["c10"] = library["caffe2"] = "kernels/learn tests"
   library["caf"] = "netem actors scenarios tools tests"
-  library["grpcpp"] = library["grpc"] = "netem/wire tests"
   library["microhttpd.h"] = "scenarios/inference scenarios/observe scenarios/page"
   library["openssl"] = "netem/wire tests"
   library["simgrid"] = library["gloo"] = library["doctest"] = library["benchmark"] = "tests"

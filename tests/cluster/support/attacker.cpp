@@ -2,17 +2,11 @@
 
 #include "netem/wire/credentials.hpp"
 #include "netem/wire/pem.hpp"
+#include "netem/wire/socket_pipe.hpp"
 
 #include <arpa/inet.h>
 #include <doctest/doctest.h>
 #include <fmt/format.h>
-#include <grpcpp/channel.h>
-#include <grpcpp/client_context.h>
-#include <grpcpp/create_channel.h>
-#include <grpcpp/generic/generic_stub.h>
-#include <grpcpp/security/credentials.h>
-#include <grpcpp/security/tls_certificate_provider.h>
-#include <grpcpp/security/tls_credentials_options.h>
 #include <netinet/in.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
@@ -21,7 +15,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cstdlib>
+#include <chrono>
+#include <csignal>
 
 namespace shoal::cluster {
 
@@ -64,51 +59,64 @@ bool raw_connection::closed(std::chrono::milliseconds limit) const {
       limit);
 }
 
+namespace {
+
+/// A TLS client of the attacker's own making.
+struct tls_client {
+  tls_client(std::uint16_t port, const identity& as, int version) : connection(port, "127.0.0.3") {
+    SSL_CTX_set_min_proto_version(context.get(), version);
+    SSL_CTX_set_max_proto_version(context.get(), version);
+    if (!as.certificate_pem.empty()) {
+      const auto own = pem::read_certificate(as.certificate_pem);
+      const auto key = signing_key::read(as.key_pem);
+      REQUIRE((own.ok() && key.ok()));
+      REQUIRE((SSL_CTX_use_certificate(context.get(), own->get()) == 1 &&
+               SSL_CTX_use_PrivateKey(context.get(), key->handle()) == 1));
+    }
+    REQUIRE(connection.connected());
+    std::signal(SIGPIPE, SIG_IGN); // the other side closes while this one writes
+    const timeval limit{patience.count(), 0};
+    setsockopt(connection.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+    tls.reset(SSL_new(context.get()));
+    SSL_set_fd(tls.get(), connection.get());
+    ERR_clear_error();
+  }
+  bool connects() { return SSL_connect(tls.get()) == 1; }
+  void write(const std::string& bytes) {
+    SSL_write(tls.get(), bytes.data(), static_cast<int>(bytes.size()));
+  }
+  /// Reads a byte. Returns false at the end of the stream, or after a failure.
+  bool reads() {
+    char byte = 0;
+    return SSL_read(tls.get(), &byte, 1) == 1;
+  }
+
+  const std::unique_ptr<SSL_CTX, pem::freed_by<SSL_CTX_free>> context{
+      SSL_CTX_new(TLS_client_method())};
+  const raw_connection connection;
+  std::unique_ptr<SSL, pem::freed_by<SSL_free>> tls;
+};
+
+} // namespace
+
 std::string tls_handshake(std::uint16_t port, const identity& as, int version) {
   const pem::quiet errors;
-  const std::unique_ptr<SSL_CTX, pem::freed_by<SSL_CTX_free>> context(
-      SSL_CTX_new(TLS_client_method()));
-  SSL_CTX_set_min_proto_version(context.get(), version);
-  SSL_CTX_set_max_proto_version(context.get(), version);
-  const unsigned char alpn[] = {2, 'h', '2'};
-  SSL_CTX_set_alpn_protos(context.get(), alpn, sizeof(alpn));
-  if (!as.certificate_pem.empty()) {
-    const auto own = pem::read_certificate(as.certificate_pem);
-    const auto key = signing_key::read(as.key_pem);
-    REQUIRE((own.ok() && key.ok()));
-    REQUIRE((SSL_CTX_use_certificate(context.get(), own->get()) == 1 &&
-             SSL_CTX_use_PrivateKey(context.get(), key->handle()) == 1));
-  }
-  const raw_connection connection(port, "127.0.0.3");
-  REQUIRE(connection.connected());
-  const timeval limit{patience.count(), 0};
-  setsockopt(connection.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
-  const std::unique_ptr<SSL, pem::freed_by<SSL_free>> tls(SSL_new(context.get()));
-  SSL_set_fd(tls.get(), connection.get());
-  ERR_clear_error();
-  char first = 0;
-  if (SSL_connect(tls.get()) == 1 && SSL_read(tls.get(), &first, 1) == 1) return "";
+  tls_client client(port, as, version);
+  if (client.connects() && client.reads()) return "";
   const auto why = ERR_peek_error();
   const auto* text = why == 0 ? nullptr : ERR_reason_error_string(why);
   return text == nullptr ? "closed" : text;
 }
 
-std::shared_ptr<grpc::ChannelCredentials> credentials_of(const identity& as,
-                                                         const std::string& ca_pem) {
-  grpc::experimental::TlsChannelCredentialsOptions options;
-  options.set_certificate_provider(
-      std::make_shared<grpc::experimental::StaticDataCertificateProvider>(
-          ca_pem,
-          std::vector<grpc::experimental::IdentityKeyCertPair>{{as.key_pem, as.certificate_pem}}));
-  options.watch_root_certs();
-  options.watch_identity_key_cert_pairs();
-  options.set_certificate_verifier(std::make_shared<grpc::experimental::NoOpCertificateVerifier>());
-  options.set_check_call_host(false);
-  return grpc::experimental::TlsCredentials(options);
+std::shared_ptr<const tls_credentials> credentials_of(const identity& as,
+                                                      const std::string& ca_pem) {
+  const auto made = tls_credentials::make(as.key_pem, as.certificate_pem, ca_pem);
+  REQUIRE_MESSAGE(made.ok(), (made.ok() ? std::string{} : made.error()));
+  return *made;
 }
 
 false_host::false_host(const std::string& target,
-                       std::shared_ptr<grpc::ChannelCredentials> credentials) {
+                       std::shared_ptr<const tls_credentials> credentials) {
   for (int i = 0; i < 2; ++i) {
     pipes_[i] = open_pipe(target, i == 0 ? "control" : "bulk", credentials, {});
     pipes_[i]->start(
@@ -178,8 +186,7 @@ false_listener::false_listener(const std::string& keys, on_frame handle) {
   REQUIRE_MESSAGE(credentials, (credentials.ok() ? std::string{} : credentials.error()));
   listener_options options;
   options.at = {"127.0.0.1", 0};
-  options.credentials = credentials->server;
-  options.tls = true;
+  options.credentials = credentials->tls;
   options.on_pipe = [all = taken_, handle](std::shared_ptr<pipe> made) {
     made->start(
         [handle, through = made.get()](payload bytes) {
@@ -208,67 +215,18 @@ frame refused_frame(refusal why, std::string_view text) {
   return frame_writer(frame_kind::refused).put(static_cast<std::uint8_t>(why)).put(text).done();
 }
 
-namespace {
-
-class unframed final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
-public:
-  explicit unframed(const std::vector<std::string>& messages) {
-    for (const auto& each : messages) {
-      const grpc::Slice slice(each);
-      messages_.emplace_back(&slice, 1);
-    }
+bool send_unframed(std::uint16_t port, const identity& as, const std::string& bytes) {
+  const pem::quiet errors;
+  tls_client client(port, as, TLS1_3_VERSION);
+  REQUIRE(client.connects());
+  const std::string kind = "control";
+  const auto prefix = frame_prefix(kind.size());
+  client.write(std::string(protocol_magic) + std::string(prefix.begin(), prefix.end()) + kind +
+               std::string(padding_after(kind.size()), '\0') + bytes);
+  const auto begun = std::chrono::steady_clock::now();
+  while (client.reads()) {
   }
-  void go() {
-    StartRead(&in_);
-    next(true);
-    StartCall();
-  }
-  bool wait() {
-    std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, patience, [&] { return done_; });
-  }
-  grpc::ClientContext context;
-
-private:
-  void OnReadDone(bool ok) override {
-    in_.Clear();
-    if (ok) StartRead(&in_);
-  }
-  void OnWriteDone(bool ok) override { next(ok); }
-  void OnDone(const grpc::Status&) override {
-    std::lock_guard guard(mutex_);
-    done_ = true;
-    changed_.notify_all();
-  }
-  void next(bool ok) {
-    if (ok && sent_ < messages_.size()) StartWrite(&messages_[sent_++]);
-  }
-
-  std::vector<grpc::ByteBuffer> messages_;
-  std::size_t sent_ = 0;
-  grpc::ByteBuffer in_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool done_ = false;
-};
-
-} // namespace
-
-bool send_unframed(const std::string& target,
-                   const std::shared_ptr<grpc::ChannelCredentials>& credentials,
-                   const std::vector<std::string>& messages) {
-  grpc::ChannelArguments arguments;
-  arguments.SetMaxSendMessageSize(-1);
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  grpc::TemplatedGenericStub<grpc::ByteBuffer, grpc::ByteBuffer> stub(
-      grpc::CreateCustomChannel(target, credentials, arguments));
-  unframed call(messages);
-  stub.PrepareBidiStreamingCall(&call.context, "/shoal/control", {}, &call);
-  call.go();
-  if (call.wait()) return true;
-  call.context.TryCancel();
-  call.wait();
-  return false;
+  return std::chrono::steady_clock::now() - begun < patience;
 }
 
 frame message_frame(const message_head& head, std::string_view body) {

@@ -47,13 +47,14 @@ private:
 std::string tls_handshake(std::uint16_t port, const identity& as, int version);
 
 /// Credentials that show `as`, and accept any server.
-std::shared_ptr<grpc::ChannelCredentials> credentials_of(const identity& as,
-                                                         const std::string& ca_pem);
+std::shared_ptr<const netem::wire::tls_credentials> credentials_of(const identity& as,
+                                                                   const std::string& ca_pem);
 
 /// The two pipes of a link, dialled as a host does.
 class false_host {
 public:
-  false_host(const std::string& target, std::shared_ptr<grpc::ChannelCredentials> credentials);
+  false_host(const std::string& target,
+             std::shared_ptr<const netem::wire::tls_credentials> credentials);
   ~false_host();
   false_host(const false_host&) = delete;
 
@@ -67,7 +68,7 @@ public:
   /// The other side's reason to refuse, from refusal_names. "closed" if it closed without a reason,
   /// "" if neither came in time.
   std::string refused();
-  /// The reason for which the first pipe was closed, as gRPC states it.
+  /// The reason for which the first pipe was closed, in an operator's words.
   std::string why_closed() const;
   /// Waits until the other side has closed a pipe of the link.
   bool closed(std::chrono::milliseconds limit = patience);
@@ -116,12 +117,9 @@ private:
 /// The frame by which a host refuses a link.
 netem::wire::frame refused_frame(netem::wire::refusal why, std::string_view text);
 
-/// Opens a stream like that of a control pipe, and writes `messages` on it as gRPC messages with
-/// any framing. Returns true once the other side has closed the stream, and false if it has not in
-/// time.
-bool send_unframed(const std::string& target,
-                   const std::shared_ptr<grpc::ChannelCredentials>& credentials,
-                   const std::vector<std::string>& messages);
+/// Shows `as`, opens a control pipe, and writes `bytes` where frames belong. Returns true once the
+/// other side has closed the connection, and false if it has not in time.
+bool send_unframed(std::uint16_t port, const identity& as, const std::string& bytes);
 
 /// A frame of a message: its head, and any bytes as its body.
 netem::wire::frame message_frame(const netem::wire::message_head& head, std::string_view body);

@@ -1,7 +1,6 @@
 // A library for LD_PRELOAD that shows a program another machine: a clock that is off by
 // CLOCK_IS_OFF_BY seconds, or the host name HOST_NAME_IS. Only C++'s system_clock is shifted. A
-// shifted clock_gettime would also shift deadlines that the kernel compares with its own clock, and
-// gRPC would wait for hours.
+// shifted clock_gettime would also shift deadlines that the kernel compares with its own clock.
 #include <dlfcn.h>
 #include <sys/types.h>
 #include <time.h>

@@ -1,4 +1,4 @@
-// The end of a process while threads of gRPC still close TLS connections.
+// The end of a process while other threads still close TLS connections.
 #include "netem/wire/signing_key.hpp"
 
 #include <doctest/doctest.h>

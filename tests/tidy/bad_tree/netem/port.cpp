@@ -1,3 +1,3 @@
 #include "kernels/base/result.hpp"
 #include "netem/port.hpp"
-#include <grpcpp/grpcpp.h>
+#include <openssl/ssl.h>
