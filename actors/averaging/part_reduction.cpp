@@ -2,6 +2,7 @@
 
 #include "actors/conduct/conduct.hpp"
 #include "kernels/base/check.hpp"
+#include "kernels/squared_norm.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -11,23 +12,6 @@
 namespace shoal::actors {
 
 namespace {
-
-/// NaN if a value is no number.
-double square_of(std::span<const float> values) {
-  // Four sums, because one waits for each addition.
-  double sums[4] = {};
-  std::size_t i = 0;
-  for (; i + 4 <= values.size(); i += 4)
-    for (std::size_t k = 0; k < 4; ++k) {
-      const auto x = static_cast<double>(values[i + k]);
-      sums[k] += x * x;
-    }
-  for (; i < values.size(); ++i) {
-    const auto x = static_cast<double>(values[i]);
-    sums[0] += x * x;
-  }
-  return sums[0] + sums[1] + sums[2] + sums[3];
-}
 
 constexpr double most_norm = 1e18, most_square = most_norm * most_norm;
 
@@ -40,7 +24,7 @@ aggregation_setting setting_of(const averaging_config& how, const chunk_grid& gr
 } // namespace
 
 bool can_be_averaged(std::span<const float> values) {
-  return square_of(values) <= most_square; // false for NaN
+  return kernels::squared_norm(values) <= most_square; // false for NaN
 }
 
 std::vector<chunk_range> to_ranges(const chunk_set& chunks) {
@@ -196,7 +180,7 @@ void part_reduction::leave_out(const refusals& refused) {
 void part_reduction::refuse_huge(std::vector<contribution>& from, refusals& refused) {
   if (max_norm_ratio_ <= 0) return;
   std::vector<double> squares;
-  for (const auto& one : from) squares.push_back(square_of(one.values));
+  for (const auto& one : from) squares.push_back(kernels::squared_norm(one.values));
   auto most = most_square;
   if (from.size() >= 3) {
     auto sorted = squares;
