@@ -142,8 +142,10 @@ struct runner::state {
   const role_definition& role_on(netem::machine_index machine) const {
     return *hosts[peer_of.at(machine)].role;
   }
-  /// False in the process of a stage, which has no state of the whole model.
-  bool has_model() const { return !role.peer || hosts[*role.peer].role->has_model; }
+  /// False in the process of a stage or of a data shard, which has no state of the whole model.
+  bool has_model() const {
+    return !role.shard && (!role.peer || hosts[*role.peer].role->has_model);
+  }
   /// Actors on the idle host of a peer, its DHT node included.
   std::uint64_t idle_actors(netem::machine_index machine) const {
     const auto own = role_on(machine).idle_actors;

@@ -169,7 +169,7 @@ result<void> runner::state::write(const run_directory& to, const summary& result
   if (auto done = rounds.write(to.file("rounds.csv").string()); !done) return done;
   // A peer of a cluster has no ledger, so it counts only the samples that it heard of. A later run
   // from this checkpoint can set the first sample itself.
-  if (auto best = pool->best(); best && !role.shard && has_model()) {
+  if (auto best = pool->best(); best && has_model()) {
     const auto used = shards.empty() ? best->samples : ledger().high_water();
     if (auto done = work->save(*best, data_before() + used, to.file("final.ckpt").string()); !done)
       return done;
