@@ -3,9 +3,8 @@
 // incarnation.
 //
 // - Link: two pipes (pipe.hpp), one for control and one for bulk. The pipe for bulk may have
-// several
-//   connections (striped_pipe.hpp). The side that has a message to
-//   send dials, and the link serves both directions. Both sides may dial at the same time. The
+//   several connections (striped_pipe.hpp). The side that has a message to send dials, and the link
+//   serves both directions. Both sides may dial at the same time. The
 //   first frame on each pipe is a hello; messages follow. A link closes when either pipe closes, or
 //   when the other side is silent for the detection time in spite of pings. Frames in flight are
 //   then lost, and observers of the other host's actors hear that it is unreachable. A later

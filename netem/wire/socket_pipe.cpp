@@ -1,6 +1,7 @@
 #include "netem/wire/socket_pipe.hpp"
 
 #include "kernels/base/check.hpp"
+#include "kernels/base/text_fields.hpp"
 #include "netem/wire/address.hpp"
 #include "netem/wire/end_reasons.hpp"
 
@@ -46,10 +47,7 @@ std::string socket_text(const sockaddr* at, socklen_t length) {
   if (getnameinfo(at, length, host, sizeof(host), port, sizeof(port),
                   NI_NUMERICHOST | NI_NUMERICSERV) != 0)
     return {};
-  const std::string_view shown(host);
-  return (shown.find(':') == std::string_view::npos ? std::string(shown)
-                                                    : "[" + std::string(shown) + "]") +
-         ":" + port;
+  return address{host, number_of<std::uint16_t>(port).value_or(0)}.text();
 }
 
 bool byte_budget::take(std::size_t bytes) noexcept {
@@ -197,26 +195,38 @@ void socket_pipe::turn() {
 void socket_pipe::append(frame what) {
   const auto size = what.size();
   const auto padding = padding_after(size);
-  segment head;
   const auto prefix = frame_prefix(size);
-  head.own.reserve(prefix.size() + what.head.size() + padding);
-  head.own.assign(prefix.begin(), prefix.end());
-  head.own.insert(head.own.end(), what.head.begin(), what.head.end());
   std::erase_if(what.behind, [](const payload& part) { return part.empty(); });
-  if (what.behind.empty()) head.own.resize(head.own.size() + padding);
-  head.size = head.own.size();
-  out_.push_back(std::move(head));
+  std::vector<char> head;
+  head.reserve(prefix.size() + what.head.size() + padding);
+  head.assign(prefix.begin(), prefix.end());
+  head.insert(head.end(), what.head.begin(), what.head.end());
+  if (what.behind.empty()) head.resize(head.size() + padding);
+  append_bytes(std::move(head));
   for (auto& part : what.behind) {
-    out_.emplace_back();
-    out_.back().size = part.size();
-    out_.back().shown = std::move(part);
+    if (part.is_size_only()) {
+      append_zeros(part.size());
+      continue;
+    }
+    const auto bytes = part.bytes();
+    out_.push_back({{}, std::move(part), bytes.data(), bytes.size()});
   }
-  if (!what.behind.empty() && padding > 0) {
-    out_.emplace_back();
-    out_.back().size = padding;
-    out_.back().shown = payload::size_only(padding);
-  }
+  if (!what.behind.empty()) append_zeros(padding);
   out_.back().frame_bytes = size;
+}
+
+void socket_pipe::append_bytes(std::vector<char> own) {
+  const void* bytes = own.data();
+  const auto size = own.size();
+  out_.push_back({std::move(own), {}, bytes, size});
+}
+
+void socket_pipe::append_zeros(std::size_t count) {
+  while (count > 0) {
+    const auto size = std::min(zero_bytes, count);
+    out_.push_back({{}, {}, zeros, size});
+    count -= size;
+  }
 }
 
 void socket_pipe::begin() {
@@ -312,10 +322,7 @@ void socket_pipe::shaken() {
     std::lock_guard guard(mutex_);
     certificate_ = stream_->certificate();
   }
-  segment magic;
-  magic.own.assign(protocol_magic.begin(), protocol_magic.end());
-  magic.size = magic.own.size();
-  out_.push_back(std::move(magic));
+  append_bytes({protocol_magic.begin(), protocol_magic.end()});
   if (target_.empty()) {
     phase_ = phase::greeting;
     write_some();
@@ -382,23 +389,11 @@ void socket_pipe::write_some() {
   blocked_ = false;
   for (std::size_t left = turn_bytes; !out_.empty();) {
     std::array<iovec, most_parts> parts;
-    std::size_t count = 0, offset = out_sent_;
-    for (auto at = out_.begin(); at != out_.end() && count < parts.size(); ++at) {
-      if (at->own.empty() && at->shown.is_size_only()) {
-        for (; offset < at->size && count < parts.size();) {
-          const auto size = std::min(zero_bytes, at->size - offset);
-          parts[count++] = {zeros, size};
-          offset += size;
-        }
-        if (offset < at->size) break;
-      } else {
-        const void* bytes =
-            at->own.empty() ? static_cast<const void*>(at->shown.bytes().data()) : at->own.data();
-        parts[count++] = {const_cast<char*>(static_cast<const char*>(bytes)) + offset,
-                          at->size - offset};
-      }
-      offset = 0;
-    }
+    const auto count = std::min(out_.size(), parts.size());
+    for (std::size_t i = 0; i < count; ++i)
+      parts[i] = {const_cast<void*>(out_[i].bytes), out_[i].size};
+    parts[0].iov_base = static_cast<char*>(parts[0].iov_base) + out_sent_;
+    parts[0].iov_len -= out_sent_;
     const auto went = stream_->write({parts.data(), count});
     wrote(went.bytes);
     if (went.state == io_state::failed) return end(stream_->why());

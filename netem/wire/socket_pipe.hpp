@@ -94,11 +94,13 @@ public:
 
 private:
   enum class phase { idle, connecting, shaking, greeting, waiting, open, ended };
-  /// Bytes that go out together. `frame_bytes`: the size of the frame that they end.
+  /// Bytes that go out together. One of the first two keeps them, or they are zeros.
   struct segment {
     std::vector<char> own;
     payload shown;
-    std::size_t size = 0, frame_bytes = 0;
+    const void* bytes = nullptr;
+    std::size_t size = 0;
+    std::size_t frame_bytes = 0; ///< the size of the frame that they end
   };
 
   socket_pipe(std::string kind, const pipe_options& options)
@@ -106,6 +108,8 @@ private:
 
   void turn();
   void append(frame what);
+  void append_bytes(std::vector<char> own);
+  void append_zeros(std::size_t count);
 
   void begin();
   void resolved(int code, addrinfo* found);

@@ -14,13 +14,13 @@
 #include "netem/coordinator.hpp"
 #include "netem/fabric.hpp"
 #include "netem/wire/certificates.hpp"
-#include "netem/wire/frame_stream.hpp"
 #include "netem/wire/frames.hpp"
 #include "netem/wire/message_codec.hpp"
 #include "netem/wire/moderator.hpp"
 #include "netem/wire/send_control_request.hpp"
 #include "netem/wire/signed_text.hpp"
 #include "scenarios/observe/node_report.hpp"
+#include "tests/netem/wire/on_the_wire.hpp"
 
 #include <caf/actor_system.hpp>
 #include <fmt/format.h>
@@ -138,12 +138,7 @@ void messages() {
 
 std::string in_stream(const std::vector<std::string>& frames) {
   std::string out;
-  for (const auto& each : frames) {
-    const std::uint64_t length = each.size();
-    out.append(reinterpret_cast<const char*>(&length), netem::wire::frame_prefix_bytes)
-        .append(each)
-        .append(netem::wire::padding_after(each.size()), '\0');
-  }
+  for (const auto& each : frames) out += netem::wire::on_the_wire(each);
   return out;
 }
 

@@ -3,6 +3,7 @@
 #include "netem/wire/credentials.hpp"
 #include "netem/wire/pem.hpp"
 #include "netem/wire/socket_pipe.hpp"
+#include "tests/netem/wire/on_the_wire.hpp"
 
 #include <arpa/inet.h>
 #include <doctest/doctest.h>
@@ -219,10 +220,7 @@ bool send_unframed(std::uint16_t port, const identity& as, const std::string& by
   const pem::quiet errors;
   tls_client client(port, as, TLS1_3_VERSION);
   REQUIRE(client.connects());
-  const std::string kind = "control";
-  const auto prefix = frame_prefix(kind.size());
-  client.write(std::string(protocol_magic) + std::string(prefix.begin(), prefix.end()) + kind +
-               std::string(padding_after(kind.size()), '\0') + bytes);
+  client.write(std::string(protocol_magic) + on_the_wire("control") + bytes);
   const auto begun = std::chrono::steady_clock::now();
   while (client.reads()) {
   }

@@ -2,6 +2,7 @@
 // sent.
 #include "kernels/base/rng.hpp"
 #include "netem/wire/frame_stream.hpp"
+#include "tests/netem/wire/on_the_wire.hpp"
 
 #include <doctest/doctest.h>
 
@@ -14,12 +15,6 @@ using namespace shoal;
 using namespace shoal::netem::wire;
 
 namespace {
-
-std::string on_the_wire(const std::string& frame) {
-  const auto prefix = frame_prefix(frame.size());
-  return std::string(prefix.begin(), prefix.end()) + frame +
-         std::string(padding_after(frame.size()), '\0');
-}
 
 /// Puts the bytes into the stream, in portions of at most `most` bytes. Returns false if they are
 /// refused.

@@ -10,6 +10,7 @@
 #include "netem/wire/signing_key.hpp"
 #include "netem/wire/socket_pipe.hpp"
 #include "netem/wire/tls.hpp"
+#include "tests/netem/wire/on_the_wire.hpp"
 
 #include <arpa/inet.h>
 #include <doctest/doctest.h>
@@ -174,12 +175,6 @@ descriptor raw(const listener& to) {
 void say(const descriptor& to, const std::string& bytes) {
   REQUIRE(::send(to.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
           static_cast<ssize_t>(bytes.size()));
-}
-
-std::string on_the_wire(const std::string& frame) {
-  const auto prefix = frame_prefix(frame.size());
-  return std::string(prefix.begin(), prefix.end()) + frame +
-         std::string(padding_after(frame.size()), '\0');
 }
 
 /// A TLS client of this test's own, which may break the protocol.
